@@ -1,0 +1,1 @@
+//! Aggregate functions: types by Flink's rules, state in columns, retractable.

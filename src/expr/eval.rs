@@ -1,0 +1,1 @@
+//! Evaluates expressions on batches.

@@ -1,0 +1,114 @@
+//! Scalar functions and operators with Flink's semantics, and the registry that finds them by name.
+//!
+//! A function is asked twice: when a call is bound it says which argument types it wants and what it
+//! returns ([`ScalarFunction::resolve`]); when the expression is compiled it makes a [`Kernel`] for
+//! exactly these arguments, where constants (patterns, zones, paths) are worked up once
+//! ([`ScalarFunction::prepare`]). Kernels see whole columns.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::ColumnarValue;
+
+use crate::error::Result;
+use crate::types::DataType;
+
+/// Whether two evaluations on the same row agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Determinism {
+    /// Always.
+    Deterministic,
+    /// Depends on the clock or the watermark (`NOW`, `PROCTIME`, `CURRENT_WATERMARK`).
+    Dynamic,
+    /// Differs from call to call (`RAND`, `UUID`).
+    Random,
+}
+
+/// An argument as a function sees it while a call is bound and compiled.
+#[derive(Debug, Clone)]
+pub struct Arg {
+    /// Its type.
+    pub data_type: DataType,
+    /// Its value, if it is a constant.
+    pub literal: Option<ScalarValue>,
+}
+
+/// What a function makes of a call.
+#[derive(Debug, Clone)]
+pub struct Signature {
+    /// The types that the arguments are cast to; as many as arguments were given.
+    pub args: Vec<DataType>,
+    /// The type of the result, nullability included.
+    pub returns: DataType,
+}
+
+/// What is fixed for all evaluations of a job.
+#[derive(Debug, Clone)]
+pub struct Environment {
+    /// `table.local-time-zone`.
+    pub time_zone: chrono_tz::Tz,
+    /// Whether `table.exec.legacy-cast-behaviour` is on.
+    pub legacy_cast: bool,
+}
+
+impl Default for Environment {
+    fn default() -> Self {
+        Self {
+            time_zone: chrono_tz::UTC,
+            legacy_cast: false,
+        }
+    }
+}
+
+/// What a kernel may know of the moment of the evaluation.
+#[derive(Debug, Clone, Copy)]
+pub struct EvalContext {
+    /// Number of rows of the batch: the length of the result, if it is an array.
+    pub rows: usize,
+    /// The clock, ms since the epoch.
+    pub now_ms: i64,
+    /// The operator's watermark, ms since the epoch; `i64::MIN` before the first.
+    pub watermark: i64,
+}
+
+/// A compiled call: columns in, a column or one value for all rows out. Arrays have
+/// [`EvalContext::rows`] rows; a constant argument may come as a scalar. The result's Arrow type is
+/// that of the bound result type.
+pub type Kernel =
+    Box<dyn Fn(&[ColumnarValue], &EvalContext) -> Result<ColumnarValue> + Send + Sync>;
+
+/// A scalar function or operator.
+///
+/// MUST be pure but for what [`determinism`](Self::determinism) admits; MUST not panic on any value.
+pub trait ScalarFunction: fmt::Debug + Send + Sync {
+    /// Its name as Flink prints it: upper case, or the operator's symbol.
+    fn name(&self) -> &str;
+
+    /// Types of a call, or Flink's reason why it is refused.
+    ///
+    /// # Errors
+    /// When the number or types of the arguments do not fit.
+    fn resolve(&self, args: &[Arg]) -> Result<Signature>;
+
+    /// Makes the kernel. `args` have the types that [`resolve`](Self::resolve) asked for, `returns`
+    /// is what it answered.
+    ///
+    /// # Errors
+    /// When a constant argument is malformed.
+    fn prepare(&self, args: &[Arg], returns: &DataType, env: &Environment) -> Result<Kernel>;
+
+    /// Whether two evaluations on the same row agree.
+    fn determinism(&self) -> Determinism {
+        Determinism::Deterministic
+    }
+
+    /// Whether it can fail on data: then `CASE`, `AND` and `OR` keep it from rows that are not its
+    /// business.
+    fn may_fail(&self) -> bool {
+        false
+    }
+}
+
+/// A shared function.
+pub type FunctionRef = Arc<dyn ScalarFunction>;

@@ -1,0 +1,117 @@
+//! The graph of operators that a plan becomes: vertices with factories, edges with a distribution.
+//!
+//! The graph is logical: a vertex stands for `parallelism` subtasks. [`crate::runtime`] cuts it into
+//! tasks at the edges that are not [`Distribution::Forward`], and runs them. At parallelism 1 every
+//! edge is a direct call and the whole graph is one task on one thread.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::connectors::{SinkWriterFactory, SourceReaderFactory};
+use crate::error::Result;
+use crate::operators::{Operator, OperatorContext};
+use crate::types::Schema;
+
+/// Index of a vertex in its graph. Edges go from lower to higher ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VertexId(pub usize);
+
+/// How rows travel from the subtasks of one vertex to those of the next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Distribution {
+    /// Subtask i to subtask i.
+    Forward,
+    /// By the key group of these columns of the producer's rows.
+    Hash(Vec<usize>),
+    /// All to the only subtask.
+    Single,
+    /// Evenly; order between rows does not matter.
+    Rebalance,
+    /// All rows to every subtask.
+    Broadcast,
+}
+
+/// An input of a vertex.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// The producer.
+    pub from: VertexId,
+    /// The port at which the consumer's operator sees the rows. Two inputs may share a port (a
+    /// union).
+    pub port: usize,
+    /// How rows are spread over the consumer's subtasks.
+    pub distribution: Distribution,
+}
+
+/// Makes the operator of one subtask.
+pub type OperatorFactory = Arc<dyn Fn(&OperatorContext) -> Result<Box<dyn Operator>> + Send + Sync>;
+
+/// What a vertex does.
+#[derive(Clone)]
+pub enum VertexKind {
+    /// Reads a table.
+    Source(Arc<dyn SourceReaderFactory>),
+    /// Transforms.
+    Operator(OperatorFactory),
+    /// Writes a table or hands rows to a reader.
+    Sink(Arc<dyn SinkWriterFactory>),
+}
+
+/// A source, an operator or a sink.
+#[derive(Clone)]
+pub struct Vertex {
+    /// The plan node's noun: `GroupAggregate`.
+    pub name: String,
+    /// The plan node's line in EXPLAIN, for errors and metrics.
+    pub description: String,
+    /// Stable identity of stateful vertices for checkpoints: unchanged by new stateless nodes.
+    pub uid: String,
+    /// What must agree for state to be restored: keys and types, as text.
+    pub signature: String,
+    /// What it does.
+    pub kind: VertexKind,
+    /// Columns of its output (of its input for a sink).
+    pub schema: Schema,
+    /// Number of subtasks.
+    pub parallelism: usize,
+    /// Where its rows come from; empty for a source.
+    pub inputs: Vec<Input>,
+}
+
+impl fmt::Debug for Vertex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Vertex")
+            .field("name", &self.name)
+            .field("uid", &self.uid)
+            .field("parallelism", &self.parallelism)
+            .field("inputs", &self.inputs)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A job's vertices in topological order.
+#[derive(Debug, Clone, Default)]
+pub struct Graph {
+    vertices: Vec<Vertex>,
+}
+
+impl Graph {
+    /// Adds a vertex whose inputs are in the graph already.
+    pub fn add(&mut self, vertex: Vertex) -> VertexId {
+        debug_assert!(vertex.inputs.iter().all(|i| i.from.0 < self.vertices.len()));
+        self.vertices.push(vertex);
+        VertexId(self.vertices.len() - 1)
+    }
+
+    /// The vertices, producers before consumers.
+    #[must_use]
+    pub fn vertices(&self) -> &[Vertex] {
+        &self.vertices
+    }
+
+    /// One vertex.
+    #[must_use]
+    pub fn vertex(&self, id: VertexId) -> &Vertex {
+        &self.vertices[id.0]
+    }
+}

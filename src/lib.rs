@@ -1,0 +1,12 @@
+//! Ebbflow: Flink SQL without the cluster.
+
+pub mod changelog;
+pub mod connectors;
+pub mod error;
+pub mod expr;
+pub mod functions;
+pub mod graph;
+pub mod operators;
+pub mod runtime;
+pub mod state;
+pub mod types;

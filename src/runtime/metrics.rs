@@ -1,0 +1,48 @@
+//! Counters of a running job, readable at any time and from any thread.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A counter.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `n`.
+    pub fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Replaces the value: for gauges.
+    pub fn set(&self, n: u64) {
+        self.0.store(n, Ordering::Relaxed);
+    }
+
+    /// The value.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Counters of one subtask of a vertex. Names as Flink's metrics, in snake case.
+#[derive(Debug, Default)]
+pub struct OperatorMetrics {
+    /// Rows received.
+    pub records_in: Counter,
+    /// Rows sent.
+    pub records_out: Counter,
+    /// Rows dropped because the watermark had passed them.
+    pub late_records_dropped: Counter,
+    /// Withdrawals of rows that were not there, and rows of expired state.
+    pub inconsistent_dropped: Counter,
+    /// Rows that a source could not decode or a sink's enforcer dropped.
+    pub invalid_dropped: Counter,
+    /// Rows dropped because their event time is NULL.
+    pub null_rowtime_dropped: Counter,
+    /// Keys or rows in state.
+    pub state_rows: Counter,
+    /// Bytes in state.
+    pub state_bytes: Counter,
+    /// Nanoseconds spent in the operator.
+    pub busy_ns: Counter,
+}

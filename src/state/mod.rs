@@ -1,0 +1,3 @@
+//! What operators remember: keys, columns of slots, rows, timers; and its typed copy for checkpoints.
+
+pub mod snapshot;

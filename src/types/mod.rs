@@ -1,0 +1,10 @@
+//! Flink's SQL types, how they lie in Arrow columns, and what is done with values as such.
+//!
+//! - [`data_type`]: the logical types, their printed forms and their Arrow representation,
+//! - [`schema`]: named, typed columns with their time attributes.
+
+pub mod data_type;
+pub mod schema;
+
+pub use data_type::{DataType, RowField, TypeKind};
+pub use schema::{Column, Schema, TimeAttribute};
