@@ -1,7 +1,9 @@
 //! Time as the engine sees it: nobody else asks the operating system.
 
 use std::fmt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Instant;
 
 /// Tells processing time.
 pub trait Clock: fmt::Debug + Send + Sync {
@@ -20,6 +22,16 @@ impl Clock for SystemClock {
             .duration_since(std::time::UNIX_EPOCH)
             .map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
     }
+}
+
+/// Nanoseconds since some moment of this process, never going back: for measuring how long things
+/// take and how long to wait, never for results.
+#[must_use]
+#[allow(clippy::disallowed_methods)] // the one place where the monotonic clock is read
+pub fn monotonic_ns() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let start = START.get_or_init(Instant::now);
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// A clock that stands still until it is set: for tests and simulation.

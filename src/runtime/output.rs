@@ -6,6 +6,15 @@
 use crate::changelog::ChangeBatch;
 use crate::error::Result;
 
+/// Whether a stream takes part in event time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Rows or watermarks are to be expected.
+    Active,
+    /// Nothing comes for the time being: consumers do not wait for its watermark.
+    Idle,
+}
+
 /// What comes behind an operator.
 pub trait Downstream {
     /// Takes a batch.
@@ -19,6 +28,12 @@ pub trait Downstream {
     /// # Errors
     /// When an operator behind fails.
     fn watermark(&mut self, watermark: i64) -> Result<()>;
+
+    /// Takes a change of status.
+    ///
+    /// # Errors
+    /// When an operator behind fails.
+    fn status(&mut self, status: Status) -> Result<()>;
 }
 
 /// The operator's handle on what comes behind it.
@@ -52,6 +67,15 @@ impl<'a> Output<'a> {
     pub fn watermark(&mut self, watermark: i64) -> Result<()> {
         self.downstream.watermark(watermark)
     }
+
+    /// Announces that the stream goes idle or is active again. Only an operator that makes
+    /// watermarks of its own does it: the runtime passes on the status of inputs.
+    ///
+    /// # Errors
+    /// When an operator behind fails.
+    pub fn status(&mut self, status: Status) -> Result<()> {
+        self.downstream.status(status)
+    }
 }
 
 /// What an operator emitted: the downstream of unit tests.
@@ -61,6 +85,8 @@ pub enum Emitted {
     Batch(ChangeBatch),
     /// A watermark.
     Watermark(i64),
+    /// A change of status.
+    Status(Status),
 }
 
 impl Downstream for Vec<Emitted> {
@@ -71,6 +97,11 @@ impl Downstream for Vec<Emitted> {
 
     fn watermark(&mut self, watermark: i64) -> Result<()> {
         self.push(Emitted::Watermark(watermark));
+        Ok(())
+    }
+
+    fn status(&mut self, status: Status) -> Result<()> {
+        self.push(Emitted::Status(status));
         Ok(())
     }
 }
