@@ -5,6 +5,14 @@
 //! exactly these arguments, where constants (patterns, zones, paths) are worked up once
 //! ([`ScalarFunction::prepare`]). Kernels see whole columns.
 
+mod builtin;
+pub mod doc;
+mod kernel;
+mod others;
+pub mod registry;
+mod signature;
+mod string;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -13,6 +21,12 @@ use datafusion::logical_expr::ColumnarValue;
 
 use crate::error::Result;
 use crate::types::DataType;
+
+pub use doc::{FunctionDoc, FunctionKind};
+pub use registry::FunctionRegistry;
+
+/// The built-ins by topic.
+static TOPICS: &[(&str, &[builtin::Builtin])] = &[("string", string::FUNCTIONS)];
 
 /// Whether two evaluations on the same row agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

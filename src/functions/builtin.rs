@@ -1,0 +1,133 @@
+//! The shape of a built-in: a constant that says its name, forms, result type, kernel and
+//! description, so that a simple function is a few lines in the file of its topic.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::doc::{FunctionDoc, FunctionKind};
+use super::kernel::Call;
+use super::signature::{Param, Returns, match_forms};
+use super::{Arg, Determinism, Environment, FunctionRef, Kernel, ScalarFunction, Signature};
+use crate::error::Result;
+use crate::types::DataType;
+
+/// How the types of a call are found.
+pub(super) enum Resolve {
+    /// One of several lists of parameters, and one rule for the result.
+    Forms(&'static [&'static [Param]], Returns),
+    /// By code. The refusal of a call that does not fit is made by [`Builtin::refuse`].
+    Custom(fn(&Builtin, &[Arg]) -> Result<Signature>),
+}
+
+/// A built-in scalar function.
+pub(super) struct Builtin {
+    pub(super) name: &'static str,
+    /// One form a line, names and types of the parameters.
+    pub(super) signature: &'static str,
+    pub(super) summary: &'static str,
+    pub(super) example: (&'static str, &'static str),
+    pub(super) resolve: Resolve,
+    pub(super) prepare: fn(&Call<'_>) -> Result<Kernel>,
+    pub(super) determinism: Determinism,
+    pub(super) may_fail: bool,
+}
+
+impl Builtin {
+    /// A deterministic function that fails on no data.
+    pub(super) const fn new(
+        name: &'static str,
+        signature: &'static str,
+        summary: &'static str,
+        resolve: Resolve,
+        prepare: fn(&Call<'_>) -> Result<Kernel>,
+    ) -> Self {
+        Self {
+            name,
+            signature,
+            summary,
+            example: ("", ""),
+            resolve,
+            prepare,
+            determinism: Determinism::Deterministic,
+            may_fail: false,
+        }
+    }
+
+    /// With an example and what it gives.
+    pub(super) const fn example(mut self, example: &'static str, result: &'static str) -> Self {
+        self.example = (example, result);
+        self
+    }
+
+    /// The same function under another name.
+    pub(super) const fn alias(mut self, name: &'static str, signature: &'static str) -> Self {
+        self.name = name;
+        self.signature = signature;
+        self
+    }
+
+    /// It depends on the clock or the watermark.
+    pub(super) const fn dynamic(mut self) -> Self {
+        self.determinism = Determinism::Dynamic;
+        self
+    }
+
+    /// It differs from call to call.
+    pub(super) const fn random(mut self) -> Self {
+        self.determinism = Determinism::Random;
+        self
+    }
+
+    /// It can fail on data.
+    pub(super) const fn may_fail(mut self) -> Self {
+        self.may_fail = true;
+        self
+    }
+
+    /// What a person reads.
+    pub(super) fn doc(&self, topic: &'static str) -> FunctionDoc {
+        FunctionDoc::new(FunctionKind::Scalar, topic, self.signature, self.summary)
+            .example(self.example.0, self.example.1)
+    }
+
+    /// As the registry hands it out.
+    pub(super) fn function(&'static self) -> FunctionRef {
+        Arc::new(self)
+    }
+}
+
+impl fmt::Debug for Builtin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl ScalarFunction for &'static Builtin {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn resolve(&self, args: &[Arg]) -> Result<Signature> {
+        match &self.resolve {
+            Resolve::Forms(forms, returns) => match_forms(self, forms, returns, args),
+            Resolve::Custom(resolve) => resolve(self, args),
+        }
+    }
+
+    fn prepare(&self, args: &[Arg], returns: &DataType, env: &Environment) -> Result<Kernel> {
+        (self.prepare)(&Call {
+            name: self.name,
+            args,
+            returns,
+            env,
+        })
+    }
+
+    fn determinism(&self) -> Determinism {
+        self.determinism
+    }
+
+    fn may_fail(&self) -> bool {
+        self.may_fail
+    }
+}

@@ -1,0 +1,203 @@
+//! Descriptions of the functions that other modules compute: aggregates, window functions, table
+//! functions.
+
+use super::doc::{FunctionDoc, FunctionKind};
+
+use FunctionKind::{Aggregate, Table, Window};
+
+type Row = (FunctionKind, &'static str, &'static str, &'static str);
+
+const ROWS: &[Row] = &[
+    (
+        Aggregate,
+        "APPROX_COUNT_DISTINCT",
+        "APPROX_COUNT_DISTINCT(x)",
+        "About how many different values (batch only in Flink).",
+    ),
+    (
+        Aggregate,
+        "ARRAY_AGG",
+        "ARRAY_AGG([DISTINCT] x [RESPECT NULLS | IGNORE NULLS])",
+        "All values as an array.",
+    ),
+    (
+        Aggregate,
+        "AVG",
+        "AVG([DISTINCT] x)",
+        "The mean; of integers an integer.",
+    ),
+    (
+        Aggregate,
+        "COLLECT",
+        "COLLECT([DISTINCT] x)",
+        "All values as a multiset.",
+    ),
+    (
+        Aggregate,
+        "COUNT",
+        "COUNT(*)\nCOUNT([DISTINCT] x [, ...])",
+        "The number of rows, or of rows in which no argument is NULL.",
+    ),
+    (
+        Aggregate,
+        "FIRST_VALUE",
+        "FIRST_VALUE(x)",
+        "The first value to arrive that is not NULL.",
+    ),
+    (
+        Aggregate,
+        "JSON_ARRAYAGG",
+        "JSON_ARRAYAGG(x [{NULL | ABSENT} ON NULL])",
+        "All values as a JSON array.",
+    ),
+    (
+        Aggregate,
+        "JSON_OBJECTAGG",
+        "JSON_OBJECTAGG([KEY] k VALUE v [{NULL | ABSENT} ON NULL])",
+        "All pairs as a JSON object.",
+    ),
+    (
+        Aggregate,
+        "LAST_VALUE",
+        "LAST_VALUE(x)",
+        "The last value to arrive that is not NULL.",
+    ),
+    (
+        Aggregate,
+        "LISTAGG",
+        "LISTAGG([DISTINCT] s [, separator])",
+        "All texts, joined; ',' between them by default.",
+    ),
+    (Aggregate, "MAX", "MAX(x)", "The largest value."),
+    (Aggregate, "MIN", "MIN(x)", "The smallest value."),
+    (
+        Aggregate,
+        "PERCENTILE",
+        "PERCENTILE(x, p [, frequency])",
+        "The exact percentile, interpolated; p may be an array.",
+    ),
+    (
+        Aggregate,
+        "SINGLE_VALUE",
+        "SINGLE_VALUE(x)",
+        "The value of the only row; fails on several.",
+    ),
+    (
+        Aggregate,
+        "STDDEV",
+        "STDDEV(x)",
+        "The sample standard deviation.",
+    ),
+    (
+        Aggregate,
+        "STDDEV_POP",
+        "STDDEV_POP(x)",
+        "The population standard deviation.",
+    ),
+    (
+        Aggregate,
+        "STDDEV_SAMP",
+        "STDDEV_SAMP(x)",
+        "The sample standard deviation.",
+    ),
+    (
+        Aggregate,
+        "SUM",
+        "SUM([DISTINCT] x)",
+        "The sum, NULL without a value.",
+    ),
+    (Aggregate, "VARIANCE", "VARIANCE(x)", "The sample variance."),
+    (
+        Aggregate,
+        "VAR_POP",
+        "VAR_POP(x)",
+        "The population variance.",
+    ),
+    (Aggregate, "VAR_SAMP", "VAR_SAMP(x)", "The sample variance."),
+    (
+        Window,
+        "CUME_DIST",
+        "CUME_DIST() OVER (...)",
+        "The relative rank; in batch only.",
+    ),
+    (
+        Window,
+        "DENSE_RANK",
+        "DENSE_RANK() OVER (...)",
+        "The rank without gaps.",
+    ),
+    (
+        Window,
+        "LAG",
+        "LAG(x [, offset [, default]]) OVER (...)",
+        "The value of an earlier row.",
+    ),
+    (
+        Window,
+        "LEAD",
+        "LEAD(x [, offset [, default]]) OVER (...)",
+        "The value of a later row; in batch only.",
+    ),
+    (
+        Window,
+        "NTILE",
+        "NTILE(n) OVER (...)",
+        "The bucket of the row; in batch only.",
+    ),
+    (
+        Window,
+        "PERCENT_RANK",
+        "PERCENT_RANK() OVER (...)",
+        "The rank as a fraction; in batch only.",
+    ),
+    (Window, "RANK", "RANK() OVER (...)", "The rank with gaps."),
+    (
+        Window,
+        "ROW_NUMBER",
+        "ROW_NUMBER() OVER (...)",
+        "The number of the row.",
+    ),
+    (
+        Table,
+        "CUMULATE",
+        "TABLE(CUMULATE(TABLE t, DESCRIPTOR(ts), step, size [, offset]))",
+        "Windows that grow by a step up to a size.",
+    ),
+    (
+        Table,
+        "HOP",
+        "TABLE(HOP(TABLE t, DESCRIPTOR(ts), slide, size [, offset]))",
+        "Windows of a size, one every slide.",
+    ),
+    (
+        Table,
+        "SESSION",
+        "TABLE(SESSION(TABLE t [PARTITION BY k], DESCRIPTOR(ts), gap))",
+        "Windows that end after a gap.",
+    ),
+    (
+        Table,
+        "TUMBLE",
+        "TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), size [, offset]))",
+        "Windows of a size, side by side.",
+    ),
+    (
+        Table,
+        "UNNEST",
+        "UNNEST(collection) [WITH ORDINALITY]",
+        "A row for every element of an array, map or multiset.",
+    ),
+];
+
+/// Name and description of each.
+pub(super) fn all() -> impl Iterator<Item = (&'static str, FunctionDoc)> {
+    ROWS.iter().map(|(kind, name, signature, summary)| {
+        let topic = match kind {
+            FunctionKind::Scalar => "scalar",
+            Aggregate => "aggregate",
+            Window => "window",
+            Table => "table",
+        };
+        (*name, FunctionDoc::new(*kind, topic, signature, summary))
+    })
+}
