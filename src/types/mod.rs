@@ -1,10 +1,14 @@
 //! Flink's SQL types, how they lie in Arrow columns, and what is done with values as such.
 //!
 //! - [`data_type`]: the logical types, their printed forms and their Arrow representation,
+//! - [`text`]: the two text forms of a value,
+//! - [`calendar`]: dates and time zones,
 //! - [`schema`]: named, typed columns with their time attributes.
 
+pub mod calendar;
 pub mod data_type;
 pub mod schema;
+pub mod text;
 
 pub use data_type::{DataType, RowField, TypeKind};
 pub use schema::{Column, Schema, TimeAttribute};
