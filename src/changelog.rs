@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, UInt32Array};
-use arrow::compute::take_record_batch;
+use arrow::array::{Array, BooleanArray, RecordBatch, UInt32Array};
+use arrow::compute::{filter_record_batch, take_record_batch};
 use arrow::datatypes::SchemaRef;
 
 use crate::error::{Error, Result};
@@ -188,6 +188,24 @@ impl ChangeBatch {
             .ops
             .as_ref()
             .map(|ops| indices.values().iter().map(|i| ops[*i as usize]).collect());
+        Ok(Self { rows, ops })
+    }
+
+    /// The rows where `mask` is true (not false or NULL), with their kinds. Copies nothing when all
+    /// are.
+    ///
+    /// # Errors
+    /// When the lengths differ: a bug of the caller.
+    pub fn filter(&self, mask: &BooleanArray) -> Result<Self> {
+        if mask.len() == self.len() && mask.true_count() == self.len() {
+            return Ok(self.clone());
+        }
+        let rows = filter_record_batch(&self.rows, mask)?;
+        let kept = |i: &usize| mask.is_valid(*i) && mask.value(*i);
+        let ops = self
+            .ops
+            .as_ref()
+            .map(|ops| (0..ops.len()).filter(kept).map(|i| ops[i]).collect());
         Ok(Self { rows, ops })
     }
 

@@ -3,6 +3,10 @@
 //! One file (or folder) an operator, named like its plan node and like its line in EXPLAIN. The
 //! runtime calls an operator from one thread only.
 
+pub mod drop_update_before;
+pub mod expand;
+pub mod values;
+
 use std::sync::Arc;
 
 use crate::changelog::ChangeBatch;
