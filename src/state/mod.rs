@@ -1,3 +1,7 @@
 //! What operators remember: keys, columns of slots, rows, timers; and its typed copy for checkpoints.
 
+pub mod arena;
+pub mod key_group;
+pub mod keys;
+pub mod rows;
 pub mod snapshot;
