@@ -1,5 +1,6 @@
 //! Counters of a running job, readable at any time and from any thread.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A counter.
@@ -45,4 +46,19 @@ pub struct OperatorMetrics {
     pub state_bytes: Counter,
     /// Nanoseconds spent in the operator.
     pub busy_ns: Counter,
+}
+
+/// The counters of one subtask of a vertex, and what it is.
+#[derive(Debug, Clone)]
+pub struct VertexMetrics {
+    /// Index of the vertex in its graph.
+    pub vertex: usize,
+    /// The plan node's noun.
+    pub name: String,
+    /// The plan node's line in EXPLAIN.
+    pub description: Arc<str>,
+    /// Number of the subtask, from 0.
+    pub subtask: usize,
+    /// The counters; they go on counting.
+    pub metrics: Arc<OperatorMetrics>,
 }

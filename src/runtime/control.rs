@@ -1,0 +1,105 @@
+//! The switch of a job: stops it from outside, wakes its tasks, and says when and how it ended.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::error::Result;
+
+/// Locks although a holder has panicked: what these locks guard is whole at any moment.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Wakes one thread. A notification that comes before the wait is kept.
+#[derive(Debug, Default)]
+pub(super) struct Signal {
+    notified: Mutex<bool>,
+    condition: Condvar,
+}
+
+impl Signal {
+    pub(super) fn notify(&self) {
+        *lock(&self.notified) = true;
+        self.condition.notify_one();
+    }
+
+    /// Waits until notified, or for `timeout`.
+    pub(super) fn wait(&self, timeout: Duration) {
+        let mut notified = lock(&self.notified);
+        if !*notified {
+            let waited = self.condition.wait_timeout(notified, timeout);
+            notified = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *notified = false;
+    }
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    cancelled: AtomicBool,
+    /// Never locked together with `result`.
+    signals: Mutex<Vec<Arc<Signal>>>,
+    result: Mutex<Option<Result<()>>>,
+    ended: Condvar,
+}
+
+/// A shared handle on the life of one job.
+#[derive(Debug, Clone, Default)]
+pub struct JobControl(Arc<Inner>);
+
+impl JobControl {
+    /// Asks the job to stop as soon as it can. A stopped job commits nothing.
+    pub fn cancel(&self) {
+        self.0.cancelled.store(true, Ordering::SeqCst);
+        self.notify_all();
+    }
+
+    /// Whether the job was asked to stop.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.cancelled.load(Ordering::SeqCst)
+    }
+
+    /// Whether the job has ended, in whatever way.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        lock(&self.0.result).is_some()
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// The error that ended the job. A cancelled job has none.
+    pub fn wait(&self) -> Result<()> {
+        let mut result = lock(&self.0.result);
+        loop {
+            if let Some(result) = &*result {
+                return result.clone();
+            }
+            let waited = self.0.ended.wait(result);
+            result = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    pub(super) fn finish(&self, result: Result<()>) {
+        lock(&self.0.result).get_or_insert(result);
+        self.0.ended.notify_all();
+    }
+
+    /// Has `signal` notified when the job is cancelled, until it is dropped elsewhere.
+    pub(super) fn register(&self, signal: &Arc<Signal>) {
+        lock(&self.0.signals).push(Arc::clone(signal));
+    }
+
+    /// Forgets the signals of a dead attempt.
+    pub(super) fn unregister_all(&self) {
+        lock(&self.0.signals).clear();
+    }
+
+    pub(super) fn notify_all(&self) {
+        for signal in &*lock(&self.0.signals) {
+            signal.notify();
+        }
+    }
+}

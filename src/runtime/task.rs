@@ -1,0 +1,255 @@
+//! The one loop that every task runs on its thread: read, time, wait, end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::clock::{Clock, monotonic_ns};
+use super::control::{JobControl, Signal};
+use super::metrics::VertexMetrics;
+use super::node::{Body, Event, Node, Tail};
+use super::step::StepGate;
+use crate::connectors::SourcePoll;
+use crate::error::{Error, Result};
+use crate::graph::VertexId;
+
+/// Longest wait while a timer is set: the clock may be one that is set by hand.
+const TIMER_WAIT: Duration = Duration::from_millis(10);
+/// Longest wait at all.
+const IDLE_WAIT: Duration = Duration::from_millis(100);
+/// A busy task hands on what its sinks buffer this often.
+const FLUSH_NS: u64 = 100_000_000;
+/// State is measured every so many rounds.
+const MEASURE_ROUNDS: u32 = 16;
+
+/// What all tasks of an attempt share.
+pub(super) struct Shared {
+    pub(super) control: JobControl,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) batch_size: usize,
+    pub(super) mini_batch_latency_ms: Option<i64>,
+    pub(super) state_memory_limit: Option<u64>,
+    pub(super) gate: StepGate,
+    pub(super) metrics: Arc<Vec<VertexMetrics>>,
+}
+
+/// A source node of a task.
+pub(super) struct SourceSlot {
+    /// Its place among the nodes.
+    pub(super) node: usize,
+    /// Its place in the gate.
+    pub(super) reader: usize,
+    pub(super) ended: bool,
+    /// It has said that it has nothing before this moment.
+    pub(super) ready_ns: u64,
+}
+
+/// A part of the graph that runs on one thread.
+pub(super) struct Task {
+    pub(super) nodes: Vec<Node>,
+    pub(super) sources: Vec<SourceSlot>,
+    pub(super) signal: Arc<Signal>,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// How a task ended well.
+pub(super) enum TaskEnd {
+    /// All is done; what the sinks have pre-committed.
+    Finished(Vec<(VertexId, Vec<Vec<u8>>)>),
+    /// It was told to stop.
+    Cancelled,
+}
+
+impl Task {
+    /// Runs to the end.
+    pub(super) fn run(mut self) -> Result<TaskEnd> {
+        let shared = Arc::clone(&self.shared);
+        let mut rounds = 0_u32;
+        let mut flushed_ns = monotonic_ns();
+        let mut bundle_end: Option<i64> = None;
+        loop {
+            if shared.control.is_cancelled() {
+                return Ok(TaskEnd::Cancelled);
+            }
+            let mut progress = false;
+            for source in 0..self.sources.len() {
+                progress |= self.poll(source)?;
+            }
+            if self.is_done() {
+                break;
+            }
+            self.fire_timers()?;
+            if let Some(latency) = shared.mini_batch_latency_ms {
+                let now = shared.clock.now_ms();
+                match bundle_end {
+                    Some(end) if now >= end => {
+                        self.flush_operators()?;
+                        bundle_end = None;
+                    }
+                    None if progress => bundle_end = Some(now.saturating_add(latency)),
+                    _ => {}
+                }
+            }
+            rounds += 1;
+            if rounds.is_multiple_of(MEASURE_ROUNDS) || !progress {
+                self.measure_state()?;
+            }
+            if !progress || monotonic_ns() - flushed_ns > FLUSH_NS {
+                self.flush_sinks()?;
+                flushed_ns = monotonic_ns();
+            }
+            if !progress {
+                self.signal.wait(self.wait_time(bundle_end));
+            }
+        }
+        self.measure_state()?;
+        self.finish()
+    }
+
+    fn is_done(&self) -> bool {
+        self.sources.iter().all(|s| s.ended)
+    }
+
+    /// Reads once from a source and works that off. Answers whether anything happened.
+    fn poll(&mut self, source: usize) -> Result<bool> {
+        let slot = &mut self.sources[source];
+        let gate = &self.shared.gate;
+        if slot.ended || (slot.ready_ns > 0 && slot.ready_ns > monotonic_ns()) {
+            return Ok(false);
+        }
+        if !gate.may_read(slot.reader) {
+            return Ok(false);
+        }
+        gate.enter();
+        let node = &mut self.nodes[slot.node];
+        let Body::Source(reader) = &mut node.body else {
+            return Err(Error::internal("a source slot without a reader"));
+        };
+        let start = monotonic_ns();
+        let poll = reader
+            .poll(self.shared.batch_size)
+            .map_err(|e| e.context(&*node.description))?;
+        let now = monotonic_ns();
+        node.metrics.busy_ns.add(now - start);
+        node.metrics.invalid_dropped.set(reader.skipped());
+        slot.ready_ns = 0;
+        let (event, progress) = match poll {
+            SourcePoll::Batch(batch) if batch.is_empty() => (None, true),
+            SourcePoll::Batch(batch) => (Some(Event::Batch(batch)), true),
+            SourcePoll::Watermark(watermark) => (Some(Event::Watermark(watermark)), true),
+            SourcePoll::Pending(after) => {
+                let after = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
+                slot.ready_ns = now.saturating_add(after);
+                (None, false)
+            }
+            SourcePoll::End => {
+                slot.ended = true;
+                (Some(Event::End), true)
+            }
+        };
+        if let Some(event) = event {
+            Tail::new(&mut self.nodes).emit(slot.node, event)?;
+        }
+        let step = match &self.nodes[slot.node].body {
+            Body::Source(reader) if !slot.ended => reader.step(),
+            _ => None,
+        };
+        gate.publish(slot.reader, step);
+        gate.leave();
+        Ok(progress)
+    }
+
+    fn fire_timers(&mut self) -> Result<()> {
+        for node in 0..self.nodes.len() {
+            let Some(timer) = self.next_timer(node) else {
+                continue;
+            };
+            let now = self.shared.clock.now_ms();
+            if timer <= now {
+                let mut tail = Tail::new(&mut self.nodes);
+                tail.call(node, |operator, out| operator.processing_time(now, out))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn next_timer(&self, node: usize) -> Option<i64> {
+        match &self.nodes[node].body {
+            Body::Operator(operator) if !self.nodes[node].is_done() => operator.next_timer(),
+            _ => None,
+        }
+    }
+
+    fn flush_operators(&mut self) -> Result<()> {
+        for node in 0..self.nodes.len() {
+            Tail::new(&mut self.nodes).call(node, |operator, out| operator.flush(out))?;
+        }
+        Ok(())
+    }
+
+    fn flush_sinks(&mut self) -> Result<()> {
+        for node in &mut self.nodes {
+            if let Body::Sink(writer) = &mut node.body {
+                writer.flush().map_err(|e| e.context(&*node.description))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the gauges up to date and checks the limit over all tasks.
+    fn measure_state(&self) -> Result<()> {
+        for node in &self.nodes {
+            let size = node.state_size();
+            node.metrics.state_rows.set(size.rows as u64);
+            node.metrics.state_bytes.set(size.bytes as u64);
+        }
+        let Some(limit) = self.shared.state_memory_limit else {
+            return Ok(());
+        };
+        let metrics = &self.shared.metrics;
+        let total: u64 = metrics.iter().map(|m| m.metrics.state_bytes.get()).sum();
+        if total <= limit {
+            return Ok(());
+        }
+        let largest = metrics.iter().max_by_key(|m| m.metrics.state_bytes.get());
+        let largest = largest.map_or_else(String::new, |m| {
+            let (rows, bytes) = (m.metrics.state_rows.get(), m.metrics.state_bytes.get());
+            format!(
+                "; the largest is {}: {rows} keys, {bytes} bytes",
+                m.description
+            )
+        });
+        Err(Error::state(format!(
+            "the state of the job has {total} bytes, more than the limit of {limit}{largest}"
+        ))
+        .hint("raise 'state.memory.limit', or let state expire with 'table.exec.state.ttl'"))
+    }
+
+    fn wait_time(&self, bundle_end: Option<i64>) -> Duration {
+        let timers = (0..self.nodes.len()).filter_map(|n| self.next_timer(n));
+        let mut wait = IDLE_WAIT;
+        if let Some(timer) = timers.chain(bundle_end).min() {
+            let left = timer.saturating_sub(self.shared.clock.now_ms()).max(0);
+            wait = Duration::from_millis(left.unsigned_abs()).min(TIMER_WAIT);
+        }
+        let now = monotonic_ns();
+        for source in self.sources.iter().filter(|s| !s.ended) {
+            wait = wait.min(Duration::from_nanos(source.ready_ns.saturating_sub(now)));
+        }
+        wait
+    }
+
+    fn finish(&mut self) -> Result<TaskEnd> {
+        let mut committables = Vec::new();
+        for node in &mut self.nodes {
+            if let Body::Sink(writer) = &mut node.body {
+                let ready = writer.pre_commit(FINAL_EPOCH);
+                let ready = ready.map_err(|e| e.context(&*node.description))?;
+                committables.push((node.vertex, ready));
+            }
+        }
+        Ok(TaskEnd::Finished(committables))
+    }
+}
+
+/// The epoch of the only transaction of a job without checkpoints.
+const FINAL_EPOCH: u64 = 1;
