@@ -4,6 +4,7 @@ pub mod changelog;
 pub mod connectors;
 pub mod error;
 pub mod expr;
+pub mod formats;
 pub mod functions;
 pub mod graph;
 pub mod operators;

@@ -4,6 +4,15 @@
 //! [`TableSink`] for one use of the table. The planner asks these for their changelog mode; the
 //! runtime then makes one [`SourceReader`] or [`SinkWriter`] a subtask.
 
+pub mod blackhole;
+pub mod changelog;
+pub mod console;
+pub mod options;
+pub mod print;
+pub mod registry;
+#[cfg(test)]
+pub(crate) mod testing;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
