@@ -3,8 +3,11 @@
 //! One file (or folder) an operator, named like its plan node and like its line in EXPLAIN. The
 //! runtime calls an operator from one thread only.
 
+pub mod constraint_enforcer;
 pub mod drop_update_before;
 pub mod expand;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod values;
 
 use std::sync::Arc;
