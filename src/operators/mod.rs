@@ -3,9 +3,14 @@
 //! One file (or folder) an operator, named like its plan node and like its line in EXPLAIN. The
 //! runtime calls an operator from one thread only.
 
+pub mod changelog_normalize;
+mod changes;
 pub mod constraint_enforcer;
 pub mod drop_update_before;
 pub mod expand;
+mod last_rows;
+mod predicate;
+pub mod sink_upsert_materializer;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod values;

@@ -1,0 +1,184 @@
+//! State of one row a key, as [`ChangelogNormalize`](super::changelog_normalize) and
+//! [`Deduplicate`](super::deduplicate) keep it.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::{Field, Schema as ArrowSchema};
+
+use super::StateSize;
+use crate::error::Result;
+use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
+use crate::state::rows::{EncodedRows, RowCodec, RowId, RowStore, check_columns};
+use crate::state::snapshot::{OperatorSnapshot, RestoreState};
+use crate::types::{DataType, Schema};
+
+const TABLE: &str = "rows";
+
+/// The last row of each key.
+#[derive(Debug)]
+pub(super) struct LastRows {
+    key: Vec<usize>,
+    types: Vec<DataType>,
+    encoder: KeyEncoder,
+    table: KeyTable,
+    codec: RowCodec,
+    store: RowStore,
+    /// By slot.
+    rows: Vec<Option<RowId>>,
+    /// Of the batch at hand: keys, rows and slots.
+    keys: EncodedKeys,
+    encoded: EncodedRows,
+    slots: Vec<u32>,
+    fresh: Vec<u32>,
+}
+
+impl LastRows {
+    /// State of rows of `schema` by the columns `key`.
+    ///
+    /// # Errors
+    /// When a type has no row form.
+    pub(super) fn new(schema: &Schema, key: &[usize]) -> Result<Self> {
+        let types = schema.types();
+        let encoder = KeyEncoder::new(&schema.project(key).types())?;
+        Ok(Self {
+            key: key.to_vec(),
+            table: encoder.table(),
+            encoder,
+            codec: RowCodec::new(&types)?,
+            types,
+            store: RowStore::default(),
+            rows: Vec::new(),
+            keys: EncodedKeys::default(),
+            encoded: EncodedRows::default(),
+            slots: Vec::new(),
+            fresh: Vec::new(),
+        })
+    }
+
+    /// The codec of the stored rows.
+    pub(super) fn codec(&self) -> &RowCodec {
+        &self.codec
+    }
+
+    /// Takes up a batch, to whose rows the other methods refer by number.
+    pub(super) fn begin(&mut self, batch: &RecordBatch) -> Result<()> {
+        let keys: Vec<_> = self
+            .key
+            .iter()
+            .map(|c| Arc::clone(batch.column(*c)))
+            .collect();
+        self.start(&keys, batch.columns(), batch.num_rows())
+    }
+
+    fn start(&mut self, keys: &[ArrayRef], rows: &[ArrayRef], len: usize) -> Result<()> {
+        self.encoder.encode(keys, len, &mut self.keys)?;
+        self.codec.encode(rows, len, &mut self.encoded)?;
+        self.table
+            .intern(&self.keys, &mut self.slots, &mut self.fresh)?;
+        self.rows.resize(self.table.slot_bound(), None);
+        Ok(())
+    }
+
+    /// The row that is stored under the key of row `i`.
+    pub(super) fn stored(&self, i: usize) -> Option<&[u8]> {
+        self.rows[self.slots[i] as usize].map(|id| self.store.get(id))
+    }
+
+    /// Row `i` in the form of stored rows.
+    pub(super) fn bytes(&self, i: usize) -> &[u8] {
+        self.encoded.bytes(i)
+    }
+
+    /// The slot of the key of row `i`, for state beside this; valid until [`finish`](Self::finish)
+    /// has dropped the key.
+    pub(super) fn slot(&self, i: usize) -> usize {
+        self.slots[i] as usize
+    }
+
+    /// Number of slots, for state beside this.
+    pub(super) fn slot_bound(&self) -> usize {
+        self.table.slot_bound()
+    }
+
+    /// Stores row `i` under its key.
+    pub(super) fn put(&mut self, i: usize) {
+        let bytes = self.encoded.bytes(i);
+        match &mut self.rows[self.slots[i] as usize] {
+            Some(id) => self.store.replace(*id, bytes),
+            empty => *empty = Some(self.store.insert(bytes)),
+        }
+    }
+
+    /// Forgets what is stored under the key of row `i`.
+    pub(super) fn clear(&mut self, i: usize) {
+        if let Some(id) = self.rows[self.slots[i] as usize].take() {
+            self.store.remove(id);
+        }
+    }
+
+    /// Ends the batch: keys without a row are dropped.
+    pub(super) fn finish(&mut self) {
+        for slot in &self.slots {
+            if self.rows[*slot as usize].is_none() && self.table.is_live(*slot) {
+                self.table.remove(*slot);
+            }
+        }
+    }
+
+    /// Adds all rows to `snapshot`.
+    pub(super) fn snapshot(&self, snapshot: &mut OperatorSnapshot) -> Result<()> {
+        let slots: Vec<u32> = self.table.slots().collect();
+        let ids = slots.iter().filter_map(|slot| self.rows[*slot as usize]);
+        let mut columns = self.table.decode(&self.encoder, slots.iter().copied())?;
+        columns.extend(self.store.decode(&self.codec, ids)?);
+        snapshot.add(
+            TABLE,
+            self.key.len(),
+            anonymous_batch(columns, slots.len())?,
+        );
+        Ok(())
+    }
+
+    /// Takes up the rows of a snapshot; `each` is told their slots, batch by batch.
+    pub(super) fn restore(
+        &mut self,
+        state: &RestoreState,
+        mut each: impl FnMut(&[ArrayRef], &[u32], usize) -> Result<()>,
+    ) -> Result<()> {
+        for batch in state.batches(TABLE) {
+            let (keys, rows) = batch.columns().split_at(self.key.len());
+            check_columns(rows, &self.types)?;
+            self.start(keys, rows, batch.num_rows())?;
+            for i in 0..batch.num_rows() {
+                self.put(i);
+            }
+            each(rows, &self.slots, self.table.slot_bound())?;
+        }
+        Ok(())
+    }
+
+    /// What it holds.
+    pub(super) fn state_size(&self) -> StateSize {
+        StateSize {
+            rows: self.store.len(),
+            bytes: self.table.memory_size()
+                + self.store.memory_size()
+                + self.rows.capacity() * size_of::<Option<RowId>>(),
+        }
+    }
+}
+
+/// A batch of columns whose names do not matter.
+pub(super) fn anonymous_batch(columns: Vec<ArrayRef>, len: usize) -> Result<RecordBatch> {
+    let fields: Vec<_> = columns
+        .iter()
+        .enumerate()
+        .map(|(i, c)| Field::new(format!("c{i}"), c.data_type().clone(), true))
+        .collect();
+    let schema = Arc::new(ArrowSchema::new(fields));
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(len));
+    Ok(RecordBatch::try_new_with_options(
+        schema, columns, &options,
+    )?)
+}
