@@ -3,10 +3,15 @@
 //! - [`data_type`]: the logical types, their printed forms and their Arrow representation,
 //! - [`text`]: the two text forms of a value,
 //! - [`calendar`]: dates and time zones,
+//! - [`coerce`]: which types meet in comparisons, unions, sinks and casts,
+//! - [`parse`], [`literal`]: text to values,
 //! - [`schema`]: named, typed columns with their time attributes.
 
 pub mod calendar;
+pub mod coerce;
 pub mod data_type;
+pub mod literal;
+pub mod parse;
 pub mod schema;
 pub mod text;
 

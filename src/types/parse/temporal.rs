@@ -1,0 +1,152 @@
+//! Dates, times and timestamps in text.
+
+use crate::types::calendar::checked_date;
+
+/// Digits only, and a number that fits.
+fn number(text: &str) -> Option<u32> {
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+fn day_number(year: u32, month: u32, day: u32) -> Option<i32> {
+    let days = checked_date(year.into(), month, day).filter(|_| year <= 9999)?;
+    i32::try_from(days).ok()
+}
+
+/// The day of a DATE literal: `2024-01-31`, leading zeros and leading blanks left to taste.
+#[must_use]
+pub fn literal_date(text: &str) -> Option<i32> {
+    let mut parts = text.trim_start().splitn(3, '-');
+    let mut next = || parts.next().and_then(number);
+    day_number(next()?, next()?, next()?)
+}
+
+/// Nanoseconds of the day and the number of digits of the fraction (at most 9) of a TIME literal.
+#[must_use]
+pub fn literal_time(text: &str) -> Option<(i64, u8)> {
+    let (clock, fraction) = match text.split_once('.') {
+        Some((clock, fraction)) => (clock, Some(fraction)),
+        None => (text, None),
+    };
+    let mut parts = clock.splitn(3, ':');
+    let mut next = |limit| parts.next().and_then(number).filter(|n| *n < limit);
+    let (hour, minute, second) = (next(24)?, next(60)?, next(60)?);
+    let seconds = i64::from(hour * 3600 + minute * 60 + second);
+    let (nanos, digits) = match fraction {
+        Some(fraction) => fraction_nanos(fraction)?,
+        None => (0, 0),
+    };
+    Some((seconds * 1_000_000_000 + nanos, digits))
+}
+
+/// Nanoseconds of the digits after the point, further ones cut off, and how many count.
+fn fraction_nanos(digits: &str) -> Option<(i64, u8)> {
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let mut nanos = 0;
+    let mut weight = 100_000_000;
+    for digit in digits.bytes().take(9) {
+        nanos += i64::from(digit - b'0') * weight;
+        weight /= 10;
+    }
+    Some((nanos, u8::try_from(digits.len().min(9)).unwrap_or(9)))
+}
+
+/// The Arrow value of a moment, finer digits than `precision` cut off; `None` if it does not fit (years
+/// that nanoseconds do not reach).
+#[must_use]
+pub fn timestamp_value(seconds: i64, nanos: i64, precision: u8) -> Option<i64> {
+    let seconds = seconds + nanos.div_euclid(1_000_000_000);
+    let nanos = nanos.rem_euclid(1_000_000_000);
+    let kept = nanos - nanos % 10i64.pow(9 - u32::from(precision.min(9)));
+    let (per_second, per_nano) = match precision {
+        0..=3 => (1000, 1_000_000),
+        4..=6 => (1_000_000, 1000),
+        _ => (1_000_000_000, 1),
+    };
+    seconds
+        .checked_mul(per_second)?
+        .checked_add(kept / per_nano)
+}
+
+/// The day that a string is cast to: a year with or without month and day; what follows a blank is ignored.
+#[must_use]
+pub fn cast_date(text: &str) -> Option<i32> {
+    let text = match text.find(' ') {
+        Some(at) if at > 0 => &text[..at],
+        _ => text,
+    };
+    let mut parts = text.splitn(3, '-').map(|part| number(part.trim()));
+    let year = parts.next()??;
+    let month = parts.next().unwrap_or(Some(1))?;
+    let day = parts.next().unwrap_or(Some(1))?;
+    day_number(year, month, day)
+}
+
+/// The milliseconds of the day that a string is cast to: hours with or without minutes, seconds and a
+/// fraction.
+#[must_use]
+pub fn cast_time(text: &str) -> Option<i32> {
+    let text = text.trim_matches(' ');
+    let mut parts = text.splitn(3, ':');
+    let hour = number(parts.next()?.trim())?;
+    let minute = parts.next().map_or(Some(0), |p| number(p.trim()))?;
+    let (second, millis) = match parts.next() {
+        None => (0, 0),
+        Some(part) => match part.split_once('.') {
+            None => (number(part.trim())?, 0),
+            Some((second, fraction)) => {
+                let nanos = if fraction.is_empty() {
+                    0
+                } else {
+                    fraction_nanos(fraction.trim())?.0
+                };
+                // Half a millisecond rounds up.
+                (number(second.trim())?, (nanos + 500_000) / 1_000_000)
+            }
+        },
+    };
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let seconds = i32::try_from(hour * 3600 + minute * 60 + second).ok()?;
+    Some((seconds * 1000 + i32::try_from(millis).ok()?).min(86_399_999))
+}
+
+/// Seconds since 1970-01-01 00:00 and nanoseconds of the second that a string is cast to:
+/// `2024-01-31`, or with ` 12:30:00` and a fraction of up to nine digits behind it.
+#[must_use]
+pub fn cast_timestamp(text: &str) -> Option<(i64, i64)> {
+    let (date, time) = match text.split_once(' ') {
+        Some((date, time)) => (date, Some(time)),
+        None => (text, None),
+    };
+    let mut parts = date.splitn(3, '-');
+    let year = parts.next().filter(|y| y.len() == 4).and_then(number)?;
+    let mut next = || parts.next().filter(|p| p.len() <= 2).and_then(number);
+    let (month, day) = (next()?, next()?);
+    let days = i64::from(day_number(year, month, day)?);
+    let Some(time) = time else {
+        return Some((days * 86_400, 0));
+    };
+    let (clock, fraction) = match time.split_once('.') {
+        Some((clock, fraction)) => (clock, Some(fraction)),
+        None => (time, None),
+    };
+    let mut parts = clock.splitn(3, ':');
+    let mut next = |limit| {
+        let part = parts.next().filter(|p| p.len() <= 2);
+        part.and_then(number).filter(|n| *n < limit)
+    };
+    let (hour, minute, second) = (next(24)?, next(60)?, next(60)?);
+    let nanos = match fraction {
+        Some(digits) if digits.len() <= 9 => fraction_nanos(digits)?.0,
+        Some(_) => return None,
+        None => 0,
+    };
+    let seconds = i64::from(hour * 3600 + minute * 60 + second);
+    Some((days * 86_400 + seconds, nanos))
+}
