@@ -7,6 +7,7 @@
 pub mod blackhole;
 pub mod changelog;
 pub mod console;
+pub mod datagen;
 pub mod options;
 pub mod print;
 pub mod registry;

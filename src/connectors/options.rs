@@ -1,7 +1,6 @@
 //! Checks and reads the options of `WITH (...)`: unknown keys are refused by name, missing ones are
 //! listed, malformed values say what is allowed.
 
-use std::fmt::Write as _;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -40,17 +39,10 @@ pub fn required(key: &'static str, help: &'static str) -> OptionSpec {
     }
 }
 
-/// Whether `key` is what the pattern `spec` allows: itself, any key under `prefix.*`, or a column of
-/// the table in place of `#`.
-fn allows(spec: &str, key: &str, columns: &[String]) -> bool {
-    if let Some(prefix) = spec.strip_suffix('*') {
-        return key.len() > prefix.len() && key.starts_with(prefix);
-    }
-    match spec.split_once('#') {
-        Some((before, after)) => key
-            .strip_prefix(before)
-            .and_then(|rest| rest.strip_suffix(after))
-            .is_some_and(|name| columns.iter().any(|c| c == name)),
+/// Whether `key` is what `spec` allows: itself, or any key under `prefix.*`.
+fn allows(spec: &str, key: &str) -> bool {
+    match spec.strip_suffix('*') {
+        Some(prefix) => key.len() > prefix.len() && key.starts_with(prefix),
         None => spec == key,
     }
 }
@@ -68,13 +60,26 @@ pub fn validate(identifier: &str, table: &TableDescription, specs: &[OptionSpec]
     if !missing.is_empty() {
         return Err(missing_required(&missing));
     }
-    let columns = column_paths(table);
+    let supported = specs.iter().map(|s| s.key.to_string()).collect();
+    refuse_unknown(identifier, table, supported)
+}
+
+/// Refuses options that are neither common to all tables nor among `supported`: keys, or prefixes
+/// that end in `.*`.
+///
+/// # Errors
+/// When an option is unknown.
+pub fn refuse_unknown(
+    identifier: &str,
+    table: &TableDescription,
+    mut supported: Vec<String>,
+) -> Result<()> {
     let allowed = |key: &str| {
         COMMON
             .iter()
             .copied()
-            .chain(specs.iter().map(|s| s.key))
-            .any(|spec| allows(spec, key, &columns))
+            .chain(supported.iter().map(String::as_str))
+            .any(|spec| allows(spec, key))
     };
     let unknown: Vec<&str> = table
         .options
@@ -85,17 +90,15 @@ pub fn validate(identifier: &str, table: &TableDescription, specs: &[OptionSpec]
     let Some(first) = unknown.first() else {
         return Ok(());
     };
-    let supported = supported_keys(specs, &columns);
-    let mut message =
-        format!("Unsupported options found for '{identifier}'.\n\nUnsupported options:\n");
-    for key in &unknown {
-        let _ = write!(message, "\n{key}");
-    }
-    message.push_str("\n\nSupported options:\n");
-    for key in &supported {
-        let _ = write!(message, "\n{key}");
-    }
-    let error = Error::options(message);
+    supported.push("connector".into());
+    supported.sort();
+    supported.dedup();
+    let error = Error::options(format!(
+        "Unsupported options found for '{identifier}'.\n\nUnsupported options:\n\n{}\n\n\
+         Supported options:\n\n{}",
+        unknown.join("\n"),
+        supported.join("\n")
+    ));
     Err(
         match did_you_mean(first, supported.iter().map(String::as_str)) {
             Some(close) => error.hint(format!("did you mean '{close}'?")),
@@ -110,51 +113,6 @@ pub(crate) fn missing_required(keys: &[&str]) -> Error {
         "One or more required options are missing.\n\nMissing required options are:\n\n{}",
         keys.join("\n")
     ))
-}
-
-fn supported_keys(specs: &[OptionSpec], columns: &[String]) -> Vec<String> {
-    let mut keys = vec!["connector".to_string()];
-    for spec in specs {
-        match spec.key.split_once('#') {
-            Some((before, after)) => {
-                keys.extend(columns.iter().map(|c| format!("{before}{c}{after}")));
-            }
-            None => keys.push(spec.key.to_string()),
-        }
-    }
-    keys.sort();
-    keys.dedup();
-    keys
-}
-
-/// The names of the columns and, with a dot, of the fields inside them.
-fn column_paths(table: &TableDescription) -> Vec<String> {
-    use crate::types::{DataType, TypeKind};
-
-    fn add(path: String, data_type: &DataType, paths: &mut Vec<String>) {
-        match &data_type.kind {
-            TypeKind::Row(fields) => {
-                for field in fields {
-                    add(format!("{path}.{}", field.name), &field.data_type, paths);
-                }
-            }
-            TypeKind::Array(element) | TypeKind::Multiset(element) => {
-                add(format!("{path}.element"), element, paths);
-            }
-            TypeKind::Map(key, value) => {
-                add(format!("{path}.key"), key, paths);
-                add(format!("{path}.value"), value, paths);
-            }
-            _ => {}
-        }
-        paths.push(path);
-    }
-
-    let mut paths = Vec::new();
-    for column in &table.physical.columns {
-        add(column.name.clone(), &column.data_type, &mut paths);
-    }
-    paths
 }
 
 /// Reads typed values out of a table's options.
@@ -319,30 +277,28 @@ mod tests {
     #[test]
     fn unknown_option_is_named_with_the_closest_known_one() {
         let t = table("a INT", &[("connector", "x"), ("number-of-row", "1")]);
-        let specs = [optional("number-of-rows", ""), optional("fields.#.min", "")];
+        let specs = [optional("number-of-rows", ""), optional("p.*", "")];
         let error = validate("x", &t, &specs).unwrap_err();
         assert_eq!(
             error.message(),
-            "Unsupported options found for 'x'.\n\nUnsupported options:\n\nnumber-of-row\n\nSupported options:\n\nconnector\nfields.a.min\nnumber-of-rows"
+            "Unsupported options found for 'x'.\n\nUnsupported options:\n\nnumber-of-row\n\nSupported options:\n\nconnector\nnumber-of-rows\np.*"
         );
         assert_eq!(error.hint_text(), Some("did you mean 'number-of-rows'?"));
     }
 
     #[test]
-    fn patterns_allow_columns_and_prefixes() {
+    fn common_options_and_prefixes_are_allowed() {
         let t = table(
             "a INT",
             &[
                 ("connector", "x"),
-                ("fields.a.min", "1"),
+                ("scan.parallelism", "2"),
                 ("scan.watermark.emit.strategy", "on-event"),
                 ("properties.z", ""),
             ],
         );
-        let specs = [optional("fields.#.min", ""), optional("properties.*", "")];
-        validate("x", &t, &specs).unwrap();
-        let t = table("a INT", &[("fields.b.min", "1")]);
-        assert!(validate("x", &t, &specs).is_err());
+        validate("x", &t, &[optional("properties.*", "")]).unwrap();
+        assert!(validate("x", &t, &[]).is_err());
     }
 
     #[test]

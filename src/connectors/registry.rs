@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::blackhole::BlackholeConnector;
 use super::changelog::ChangelogConnector;
 use super::console::{Console, StandardConsole};
+use super::datagen::DatagenConnector;
 use super::print::PrintConnector;
 use super::{Connector, TableDescription, TableSink, TableSource};
 use crate::error::{Error, Result, did_you_mean};
@@ -46,6 +47,7 @@ impl ConnectorRegistry {
         registry.register(Arc::new(ChangelogConnector::new(Arc::clone(
             &context.console,
         ))));
+        registry.register(Arc::new(DatagenConnector::new(Arc::clone(&context.clock))));
         registry.register(Arc::new(PrintConnector::new(Arc::clone(&context.console))));
         registry
     }
