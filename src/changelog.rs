@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{Array, BooleanArray, RecordBatch, UInt32Array};
-use arrow::compute::{filter_record_batch, take_record_batch};
+use arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
 use arrow::datatypes::SchemaRef;
 
 use crate::error::{Error, Result};
@@ -206,6 +206,23 @@ impl ChangeBatch {
             .ops
             .as_ref()
             .map(|ops| (0..ops.len()).filter(kept).map(|i| ops[i]).collect());
+        Ok(Self { rows, ops })
+    }
+
+    /// The rows of `batches`, which have one schema, in order, as one batch.
+    ///
+    /// # Errors
+    /// When the schemas differ or there is no batch: a bug of the caller.
+    pub fn concat(mut batches: Vec<Self>) -> Result<Self> {
+        if batches.len() == 1 {
+            return Ok(batches.swap_remove(0));
+        }
+        let Some(first) = batches.first() else {
+            return Err(Error::internal("no batches to concatenate"));
+        };
+        let rows = concat_batches(&first.schema(), batches.iter().map(Self::rows))?;
+        let all_inserts = batches.iter().all(|b| b.ops.is_none());
+        let ops = (!all_inserts).then(|| batches.iter().flat_map(Self::kinds).collect());
         Ok(Self { rows, ops })
     }
 

@@ -7,17 +7,15 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use super::build::{build, vertex_metrics};
 use super::clock::{Clock, SystemClock};
 use super::control::JobControl;
-use super::control::Signal;
-use super::metrics::{OperatorMetrics, VertexMetrics};
-use super::node::{Body, Edge, Inputs, Node};
-use super::step::StepGate;
-use super::task::{Shared, SourceSlot, Task, TaskEnd};
+use super::metrics::VertexMetrics;
+use super::task::{Task, TaskEnd};
 use crate::error::{Error, Result};
 use crate::functions::Environment;
 use crate::graph::{Graph, VertexId, VertexKind};
-use crate::operators::OperatorContext;
+use crate::state::key_group::DEFAULT_MAX_PARALLELISM;
 
 /// Stack of a task's thread: a batch runs through all operators of a task in nested calls.
 const STACK_BYTES: usize = 16 << 20;
@@ -37,6 +35,8 @@ pub struct JobConfig {
     pub state_memory_limit: Option<u64>,
     /// `table.exec.mini-batch.allow-latency`, when mini-batch is on.
     pub mini_batch_latency: Option<Duration>,
+    /// `pipeline.max-parallelism`: the number of key groups.
+    pub max_parallelism: u16,
     /// The job's switch: the same as that of the sinks that can stop it.
     pub control: JobControl,
 }
@@ -50,6 +50,7 @@ impl Default for JobConfig {
             environment: Arc::new(Environment::default()),
             state_memory_limit: None,
             mini_batch_latency: None,
+            max_parallelism: DEFAULT_MAX_PARALLELISM,
             control: JobControl::default(),
         }
     }
@@ -121,108 +122,19 @@ impl JobHandle {
     }
 }
 
-fn vertex_metrics(graph: &Graph) -> Vec<VertexMetrics> {
-    let mut metrics = Vec::new();
-    for (vertex, v) in graph.vertices().iter().enumerate() {
-        let description: Arc<str> = v.description.as_str().into();
-        metrics.extend((0..v.parallelism).map(|subtask| VertexMetrics {
-            vertex,
-            name: v.name.clone(),
-            description: Arc::clone(&description),
-            subtask,
-            metrics: Arc::new(OperatorMetrics::default()),
-        }));
-    }
-    metrics
-}
-
-fn build(
-    graph: &Graph,
-    config: &JobConfig,
-    metrics: &Arc<Vec<VertexMetrics>>,
-) -> Result<Vec<Task>> {
-    if graph.vertices().iter().any(|v| v.parallelism != 1) {
-        return Err(Error::plan("a parallelism other than 1 cannot be run yet"));
-    }
-    let mut nodes: Vec<Node> = Vec::new();
-    let mut sources = Vec::new();
-    let mut steps = Vec::new();
-    for (id, vertex) in graph.vertices().iter().enumerate() {
-        let own = &metrics[id];
-        let body = match &vertex.kind {
-            VertexKind::Source(factory) => {
-                let reader = factory.create(0, 1, &[]);
-                let reader = reader.map_err(|e| e.context(&*vertex.description))?;
-                sources.push(SourceSlot {
-                    node: id,
-                    reader: steps.len(),
-                    ended: false,
-                    ready_ns: 0,
-                });
-                steps.push(reader.step());
-                Body::Source(reader)
-            }
-            VertexKind::Operator(factory) => {
-                let context = OperatorContext {
-                    subtask: 0,
-                    parallelism: 1,
-                    batch_size: config.batch_size,
-                    environment: Arc::clone(&config.environment),
-                    metrics: Arc::clone(&own.metrics),
-                    clock: Arc::clone(&config.clock),
-                };
-                Body::Operator(factory(&context).map_err(|e| e.context(&*vertex.description))?)
-            }
-            VertexKind::Sink(factory) => {
-                let writer = factory.create(0, 1);
-                Body::Sink(writer.map_err(|e| e.context(&*vertex.description))?)
-            }
-        };
-        for (input, edge) in vertex.inputs.iter().enumerate() {
-            nodes[edge.from.0]
-                .edges
-                .push(Edge::Local { node: id, input });
-        }
-        nodes.push(Node {
-            vertex: VertexId(id),
-            description: Arc::clone(&own.description),
-            body,
-            inputs: Inputs::new(vertex.inputs.iter().map(|i| i.port).collect()),
-            edges: Vec::new(),
-            metrics: Arc::clone(&own.metrics),
-            watermark: i64::MIN,
-        });
-    }
-    let signal = Arc::new(Signal::default());
-    config.control.register(&signal);
-    let latency = config.mini_batch_latency.map(|l| l.as_millis());
-    let shared = Shared {
-        control: config.control.clone(),
-        clock: Arc::clone(&config.clock),
-        batch_size: config.batch_size.max(1),
-        mini_batch_latency_ms: latency.map(|l| i64::try_from(l).unwrap_or(i64::MAX)),
-        state_memory_limit: config.state_memory_limit,
-        gate: StepGate::new(&steps),
-        metrics: Arc::clone(metrics),
-    };
-    Ok(vec![Task {
-        nodes,
-        sources,
-        signal,
-        shared: Arc::new(shared),
-    }])
-}
-
 /// Runs the tasks to their end and commits.
 fn supervise(graph: &Graph, config: &JobConfig, tasks: Vec<Task>) -> Result<()> {
     let (reports, ends) = mpsc::channel();
     let mut threads = Vec::new();
-    for (index, task) in tasks.into_iter().enumerate() {
-        threads.push(spawn(
-            format!("{}-{index}", config.name),
-            task,
-            reports.clone(),
-        )?);
+    for task in tasks {
+        let name = format!("{} {}", config.name, task.name);
+        match spawn(name, task, reports.clone()) {
+            Ok(thread) => threads.push(thread),
+            Err(e) => {
+                // The supervisor listens below.
+                let _ = reports.send(Err(e));
+            }
+        }
     }
     drop(reports);
     let ends = gather(&ends, &config.control);

@@ -1,9 +1,13 @@
 //! Runs a graph: tasks, channels between them, watermarks, barriers, time and counters.
 
+mod build;
+mod channel;
 pub mod clock;
 pub mod collect;
 pub mod combine;
 pub mod control;
+mod cut;
+mod exchange;
 pub mod job;
 pub mod metrics;
 mod node;

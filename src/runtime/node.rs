@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::clock::monotonic_ns;
 use super::combine::{Combined, WatermarkCombiner};
+use super::exchange::Exchange;
 use super::metrics::OperatorMetrics;
 use super::output::{Downstream, Output, Status};
 use crate::changelog::ChangeBatch;
@@ -34,13 +35,14 @@ pub(super) enum Body {
 }
 
 /// Where the output of a node goes.
-#[derive(Debug, Clone, Copy)]
 pub(super) enum Edge {
     /// To a node of the same task, by a call.
     Local { node: usize, input: usize },
+    /// To other tasks.
+    Exchange(Exchange),
 }
 
-/// The inputs of a node: one for each edge.
+/// The inputs of a node: one for each local edge and for each channel.
 pub(super) struct Inputs {
     /// The operator's port of each input.
     ports: Vec<usize>,
@@ -94,7 +96,7 @@ impl Node {
     }
 
     /// Runs `call` with the output of this node; errors of this node, not of those behind it, get
-    /// its description. Answers the time that it took, nodes behind included.
+    /// its description. Answers how long it took, nodes behind included, ns.
     fn run<F>(&mut self, tail: Tail<'_>, call: F) -> Result<u64>
     where
         F: FnOnce(&mut Body, &mut Output<'_>) -> Result<()>,
@@ -213,6 +215,7 @@ impl Edge {
     fn send(&mut self, event: Event, tail: &mut Tail<'_>) -> Result<u64> {
         match self {
             Self::Local { node, input } => tail.deliver(*node, *input, event),
+            Self::Exchange(exchange) => exchange.send(event),
         }
     }
 }

@@ -15,6 +15,8 @@ pub(super) struct StepGate {
     current: AtomicU64,
     /// Batches and control messages that somebody still works on or that wait in a channel.
     in_flight: AtomicUsize,
+    /// Whether any reader asks for an order.
+    ordered: bool,
 }
 
 impl StepGate {
@@ -26,6 +28,7 @@ impl StepGate {
                 .collect(),
             current: AtomicU64::new(0),
             in_flight: AtomicUsize::new(0),
+            ordered: steps.iter().any(Option::is_some),
         }
     }
 
@@ -55,9 +58,14 @@ impl StepGate {
         self.in_flight.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// It is over. Answers whether nothing is in flight now.
-    pub(super) fn leave(&self) -> bool {
-        self.in_flight.fetch_sub(1, Ordering::SeqCst) == 1
+    /// So many are over. Answers whether nothing is in flight now.
+    pub(super) fn leave(&self, count: usize) -> bool {
+        self.in_flight.fetch_sub(count, Ordering::SeqCst) == count
+    }
+
+    /// Whether any reader asks for an order.
+    pub(super) fn is_ordered(&self) -> bool {
+        self.ordered
     }
 }
 
@@ -74,7 +82,7 @@ mod tests {
         gate.enter();
         gate.publish(0, Some(3));
         assert!(!gate.may_read(1));
-        assert!(gate.leave());
+        assert!(gate.leave(1));
         assert!(gate.may_read(1));
         assert!(!gate.may_read(0));
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::channel::Channel;
 use super::clock::{Clock, monotonic_ns};
 use super::control::{JobControl, Signal};
 use super::metrics::VertexMetrics;
@@ -28,7 +29,7 @@ pub(super) struct Shared {
     pub(super) batch_size: usize,
     pub(super) mini_batch_latency_ms: Option<i64>,
     pub(super) state_memory_limit: Option<u64>,
-    pub(super) gate: StepGate,
+    pub(super) gate: Arc<StepGate>,
     pub(super) metrics: Arc<Vec<VertexMetrics>>,
 }
 
@@ -43,10 +44,22 @@ pub(super) struct SourceSlot {
     pub(super) ready_ns: u64,
 }
 
+/// The receiving end of a channel.
+pub(super) struct ChannelSlot {
+    pub(super) channel: Arc<Channel>,
+    /// The node that it leads to, and which of its inputs it is.
+    pub(super) node: usize,
+    pub(super) input: usize,
+    pub(super) ended: bool,
+}
+
 /// A part of the graph that runs on one thread.
 pub(super) struct Task {
+    /// For the thread's name.
+    pub(super) name: String,
     pub(super) nodes: Vec<Node>,
     pub(super) sources: Vec<SourceSlot>,
+    pub(super) channels: Vec<ChannelSlot>,
     pub(super) signal: Arc<Signal>,
     pub(super) shared: Arc<Shared>,
 }
@@ -73,6 +86,9 @@ impl Task {
             let mut progress = false;
             for source in 0..self.sources.len() {
                 progress |= self.poll(source)?;
+            }
+            for channel in 0..self.channels.len() {
+                progress |= self.receive(channel)?;
             }
             if self.is_done() {
                 break;
@@ -106,7 +122,7 @@ impl Task {
     }
 
     fn is_done(&self) -> bool {
-        self.sources.iter().all(|s| s.ended)
+        self.sources.iter().all(|s| s.ended) && self.channels.iter().all(|c| c.ended)
     }
 
     /// Reads once from a source and works that off. Answers whether anything happened.
@@ -154,8 +170,32 @@ impl Task {
             _ => None,
         };
         gate.publish(slot.reader, step);
-        gate.leave();
+        self.leave(1);
         Ok(progress)
+    }
+
+    /// Works off what waits at a channel. Answers whether anything did.
+    fn receive(&mut self, channel: usize) -> Result<bool> {
+        let slot = &mut self.channels[channel];
+        if slot.ended {
+            return Ok(false);
+        }
+        let Some(received) = slot.channel.receive(self.shared.batch_size)? else {
+            return Ok(false);
+        };
+        slot.ended = matches!(received.event, Event::End);
+        Tail::new(&mut self.nodes).deliver(slot.node, slot.input, received.event)?;
+        self.leave(received.messages);
+        Ok(true)
+    }
+
+    /// So many polls or messages have been worked off.
+    fn leave(&self, messages: usize) {
+        let gate = &self.shared.gate;
+        if gate.leave(messages) && gate.is_ordered() {
+            // Sources wait for this moment, whatever task they are in.
+            self.shared.control.notify_all();
+        }
     }
 
     fn fire_timers(&mut self) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Behaviour of whole jobs, with sources and sinks of the tests.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +9,12 @@ use super::collect::collect;
 use super::control::{JobControl, lock};
 use super::job::{Job, JobConfig, JobHandle};
 use super::output::Output;
-use super::testing::{Act, Pass, Record, Seen, add, insert, operator, seen_rows, source};
+use super::testing::{
+    Act, Pass, Record, Seen, add, batch, insert, operator, rows, seen_rows, source,
+};
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, VertexKind};
+use crate::graph::{Distribution, Graph, VertexId, VertexKind};
 use crate::operators::{Operator, StateSize};
 
 fn run(graph: Graph, config: JobConfig) -> Result<JobHandle> {
@@ -323,7 +326,7 @@ impl Operator for Alarm {
 
     fn processing_time(&mut self, now: i64, out: &mut Output<'_>) -> Result<()> {
         self.at = None;
-        out.emit(super::testing::batch(&[insert(&[now])]))
+        out.emit(batch(&[insert(&[now])]))
     }
 }
 
@@ -370,9 +373,7 @@ impl Operator for Bundles {
 
     fn flush(&mut self, out: &mut Output<'_>) -> Result<()> {
         if self.0 > 0 {
-            out.emit(super::testing::batch(&[insert(&[std::mem::take(
-                &mut self.0,
-            )])]))?;
+            out.emit(batch(&[insert(&[std::mem::take(&mut self.0)])]))?;
         }
         Ok(())
     }
@@ -397,4 +398,191 @@ fn bundles_are_flushed_before_watermarks_and_the_end() {
         Seen::End,
     ];
     assert_eq!(lock(&seen)[..5], expected);
+}
+
+/// Forwards each row only if its key has come in order, and counts the rows of every key.
+struct InOrder {
+    next: BTreeMap<i64, i64>,
+}
+
+impl Operator for InOrder {
+    fn process(&mut self, _: usize, batch: ChangeBatch, out: &mut Output<'_>) -> Result<()> {
+        for (_, row) in rows(&batch) {
+            let next = self.next.entry(row[0]).or_insert(0);
+            if row[1] != *next {
+                return Err(Error::execution(format!("{row:?} after {next}")));
+            }
+            *next += 1;
+        }
+        out.emit(batch)
+    }
+
+    fn end_input(&mut self, _: usize, out: &mut Output<'_>) -> Result<()> {
+        for (key, count) in &self.next {
+            out.emit(batch(&[insert(&[-1 - key, *count])]))?;
+        }
+        Ok(())
+    }
+}
+
+fn spread(graph: &mut Graph, vertex: Spread) -> VertexId {
+    let mut parts = Graph::default();
+    for v in graph.vertices() {
+        parts.add(v.clone());
+    }
+    let inputs: Vec<_> = vertex.inputs.iter().map(|(from, _)| (*from, 0)).collect();
+    let id = add(&mut parts, vertex.name, vertex.kind, &inputs);
+    let mut built = parts.vertex(id).clone();
+    built.parallelism = vertex.parallelism;
+    for (input, (_, distribution)) in built.inputs.iter_mut().zip(vertex.inputs) {
+        input.distribution = distribution.clone();
+    }
+    graph.add(built)
+}
+
+struct Spread<'a> {
+    name: &'static str,
+    parallelism: usize,
+    kind: VertexKind,
+    inputs: &'a [(VertexId, Distribution)],
+}
+
+#[test]
+fn many_tiny_batches_cross_exchanges_in_order() {
+    const KEYS: i64 = 50;
+    const ROUNDS: i64 = 200;
+    let rows: Vec<_> = (0..KEYS * ROUNDS)
+        .map(|i| Act::Row(insert(&[i % KEYS, i / KEYS])))
+        .collect();
+    let (sink, seen) = Record::sink();
+    let mut graph = Graph::default();
+    let read = add(&mut graph, "Read", source(rows), &[]);
+    let in_order = || {
+        operator(|| InOrder {
+            next: BTreeMap::new(),
+        })
+    };
+    let hash = Distribution::Hash(vec![0]);
+    let first = spread(
+        &mut graph,
+        Spread {
+            name: "First",
+            parallelism: 3,
+            kind: in_order(),
+            inputs: &[(read, hash.clone())],
+        },
+    );
+    let pass = spread(
+        &mut graph,
+        Spread {
+            name: "Pass",
+            parallelism: 3,
+            kind: operator(|| Pass { tag: false }),
+            inputs: &[(first, Distribution::Rebalance)],
+        },
+    );
+    // Both paths from `First` meet again.
+    let count = spread(
+        &mut graph,
+        Spread {
+            name: "Count",
+            parallelism: 2,
+            kind: operator(|| Pass { tag: false }),
+            inputs: &[(pass, hash.clone()), (first, Distribution::Broadcast)],
+        },
+    );
+    spread(
+        &mut graph,
+        Spread {
+            name: "Write",
+            parallelism: 1,
+            kind: VertexKind::Sink(sink),
+            inputs: &[(count, Distribution::Single)],
+        },
+    );
+    let config = JobConfig {
+        batch_size: 2,
+        ..JobConfig::default()
+    };
+    let job = run(graph, config).unwrap();
+    let mut counts: BTreeMap<i64, i64> = BTreeMap::new();
+    for (_, row) in seen_rows(&seen) {
+        *counts.entry(row[0]).or_default() += if row[0] < 0 { row[1] } else { 1 };
+    }
+    // Once by the hash edge, twice by the broadcast.
+    let expected = (0..KEYS).flat_map(|k| [(k, 3 * ROUNDS), (-1 - k, 3 * ROUNDS)]);
+    assert_eq!(counts, expected.collect());
+    let ends = lock(&seen)
+        .iter()
+        .filter(|s| **s == Seen::Watermark(i64::MAX))
+        .count();
+    assert_eq!(ends, 1);
+    assert_eq!(job.metrics().len(), 1 + 3 + 3 + 2 + 1);
+}
+
+#[test]
+fn steps_order_the_rows_across_tasks() {
+    let acts = |steps: &[u64]| {
+        let act = |s: &u64| Act::Step(*s, insert(&[i64::try_from(*s).unwrap()]));
+        source(steps.iter().map(act).collect())
+    };
+    for _ in 0..20 {
+        let (sink, seen) = Record::sink();
+        let mut graph = Graph::default();
+        let a = add(&mut graph, "A", acts(&[1, 4, 5, 9]), &[]);
+        let b = add(&mut graph, "B", acts(&[2, 3, 6, 8]), &[]);
+        let c = add(&mut graph, "C", acts(&[7]), &[]);
+        let hash = Distribution::Hash(vec![0]);
+        let union = spread(
+            &mut graph,
+            Spread {
+                name: "Union",
+                parallelism: 3,
+                kind: operator(|| Pass { tag: false }),
+                inputs: &[(a, hash.clone()), (b, hash.clone()), (c, hash)],
+            },
+        );
+        spread(
+            &mut graph,
+            Spread {
+                name: "Write",
+                parallelism: 1,
+                kind: VertexKind::Sink(sink),
+                inputs: &[(union, Distribution::Single)],
+            },
+        );
+        run(graph, JobConfig::default()).unwrap();
+        assert_eq!(
+            seen_rows(&seen),
+            (1..10).map(|i| insert(&[i])).collect::<Vec<_>>()
+        );
+    }
+}
+
+#[test]
+fn an_error_in_one_task_ends_all() {
+    let mut graph = Graph::default();
+    let mut acts = numbers(0..100);
+    acts.push(Act::Forever);
+    let read = add(&mut graph, "Read", source(acts), &[]);
+    let pass = spread(
+        &mut graph,
+        Spread {
+            name: "Pass",
+            parallelism: 3,
+            kind: operator(|| Pass { tag: false }),
+            inputs: &[(read, Distribution::Rebalance)],
+        },
+    );
+    spread(
+        &mut graph,
+        Spread {
+            name: "Fails",
+            parallelism: 1,
+            kind: operator(|| Fails),
+            inputs: &[(pass, Distribution::Single)],
+        },
+    );
+    let text = run(graph, JobConfig::default()).unwrap_err().to_string();
+    assert!(text.contains("division by zero"), "{text}");
 }
