@@ -9,5 +9,6 @@ pub mod functions;
 pub mod graph;
 pub mod operators;
 pub mod runtime;
+pub mod sql;
 pub mod state;
 pub mod types;

@@ -1,0 +1,747 @@
+//! The statements of Flink SQL.
+//!
+//! Queries and expressions are `sqlparser`'s AST (its conventions for what it has no form for are
+//! listed in [`crate::sql`]); everything around them is here. Positions are byte offsets into the
+//! text given to the parser.
+
+use sqlparser::ast::{Expr, Ident, ObjectName, Query};
+
+use crate::error::Span;
+use crate::types::DataType;
+
+/// An expression inside a DDL statement.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SqlExpr {
+    /// The expression.
+    pub expr: Expr,
+    /// As the user wrote it.
+    pub text: String,
+    /// Where.
+    pub span: Span,
+}
+
+/// A query with its text: a whole statement, or a part of one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SqlQuery {
+    /// The query.
+    pub query: Box<Query>,
+    /// As the user wrote it.
+    pub text: String,
+    /// Where.
+    pub span: Span,
+}
+
+/// A data type with its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SqlType {
+    /// The type.
+    pub data_type: DataType,
+    /// Where.
+    pub span: Span,
+}
+
+/// A `'key' = 'value'` pair.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SqlOption {
+    /// Key, without quotes.
+    pub key: String,
+    /// Value, without quotes.
+    pub value: String,
+    /// Where the pair lies.
+    pub span: Span,
+}
+
+/// One statement.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Statement {
+    /// A query.
+    Query(SqlQuery),
+    /// `INSERT INTO`, `INSERT OVERWRITE`, with or without `EXECUTE`.
+    Insert(Insert),
+    /// `EXECUTE STATEMENT SET BEGIN .. END` and `BEGIN STATEMENT SET; .. END`.
+    StatementSet(Vec<Insert>),
+    /// `CREATE [OR REPLACE] [TEMPORARY] TABLE`.
+    CreateTable(CreateTable),
+    /// `CREATE [TEMPORARY] VIEW`.
+    CreateView(CreateView),
+    /// `CREATE [OR ALTER] MATERIALIZED TABLE`.
+    CreateMaterializedTable(CreateMaterializedTable),
+    /// `CREATE CATALOG`.
+    CreateCatalog(CreateCatalog),
+    /// `CREATE DATABASE`.
+    CreateDatabase(CreateDatabase),
+    /// `CREATE [TEMPORARY [SYSTEM]] FUNCTION`.
+    CreateFunction(CreateFunction),
+    /// `ALTER TABLE`.
+    AlterTable(AlterTable),
+    /// `ALTER MATERIALIZED TABLE`.
+    AlterMaterializedTable {
+        /// The table.
+        name: ObjectName,
+        /// What changes.
+        action: AlterMaterializedTableAction,
+    },
+    /// `ALTER VIEW`.
+    AlterView {
+        /// The view.
+        name: ObjectName,
+        /// What changes.
+        action: AlterViewAction,
+    },
+    /// `ALTER DATABASE d SET (..)`.
+    AlterDatabase {
+        /// The database.
+        name: ObjectName,
+        /// Options to set.
+        options: Vec<SqlOption>,
+    },
+    /// `ALTER CATALOG`.
+    AlterCatalog {
+        /// The catalog.
+        name: Ident,
+        /// What changes.
+        action: AlterCatalogAction,
+    },
+    /// `ALTER FUNCTION`.
+    AlterFunction(CreateFunction),
+    /// `DROP ..`.
+    Drop(Drop),
+    /// `USE [CATALOG]`, `USE MODULES`.
+    Use(Use),
+    /// `LOAD MODULE m [WITH (..)]`.
+    LoadModule {
+        /// The module.
+        name: Ident,
+        /// Its options.
+        options: Vec<SqlOption>,
+    },
+    /// `UNLOAD MODULE m`.
+    UnloadModule(Ident),
+    /// `SHOW ..`.
+    Show(Show),
+    /// `DESCRIBE ..`.
+    Describe(Describe),
+    /// `EXPLAIN ..`.
+    Explain(Explain),
+    /// `SET 'k' = 'v'`, or `SET` alone, which lists.
+    Set(Option<SqlOption>),
+    /// `RESET 'k'`, or `RESET` alone, which resets all.
+    Reset(Option<String>),
+    /// `UPDATE`.
+    Update(Update),
+    /// `DELETE FROM`.
+    Delete {
+        /// The table.
+        table: ObjectName,
+        /// Which rows.
+        selection: Option<Expr>,
+    },
+    /// `TRUNCATE TABLE`.
+    TruncateTable(ObjectName),
+    /// `ANALYZE TABLE .. COMPUTE STATISTICS ..`.
+    AnalyzeTable(ObjectName),
+    /// `CALL procedure(..)`; a function call.
+    Call(Expr),
+    /// `COMPILE PLAN 'f' [IF NOT EXISTS] FOR ..`, `COMPILE AND EXECUTE PLAN 'f' FOR ..`.
+    CompilePlan {
+        /// The plan's file.
+        path: String,
+        /// An existing file is kept.
+        if_not_exists: bool,
+        /// The plan is run as well.
+        execute: bool,
+        /// What is compiled: an insert or a statement set.
+        statement: Box<Statement>,
+    },
+    /// `EXECUTE PLAN 'f'`.
+    ExecutePlan(String),
+    /// `ADD JAR 'f'`.
+    AddJar(String),
+    /// `REMOVE JAR 'f'`.
+    RemoveJar(String),
+    /// `STOP JOB 'id' [WITH SAVEPOINT] [WITH DRAIN]`.
+    StopJob {
+        /// The job.
+        id: String,
+        /// Take a savepoint.
+        with_savepoint: bool,
+        /// Emit the last watermark first.
+        with_drain: bool,
+    },
+    /// `CREATE MODEL`, `ALTER MODEL` and other statements that Flink parses and we have no use for;
+    /// the words that name the statement.
+    Unsupported(String),
+    /// `QUIT`, `EXIT`.
+    Quit,
+    /// `HELP`.
+    Help,
+    /// `CLEAR`.
+    Clear,
+}
+
+/// `INSERT`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Insert {
+    /// `OVERWRITE` instead of `INTO`.
+    pub overwrite: bool,
+    /// The table written to.
+    pub table: ObjectName,
+    /// Options of a hint behind the table.
+    pub hints: Vec<SqlOption>,
+    /// `PARTITION (p = 'v', ..)`: names, and values as literals.
+    pub partition: Vec<(Ident, Option<Expr>)>,
+    /// The columns written to; empty if not said.
+    pub columns: Vec<Ident>,
+    /// Where the rows come from.
+    pub source: SqlQuery,
+    /// `ON CONFLICT DO ..`.
+    pub on_conflict: Option<ConflictStrategy>,
+    /// The whole statement.
+    pub span: Span,
+}
+
+/// What an upsert sink does when several rows claim one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ConflictStrategy {
+    /// `DO NOTHING`: the first stays.
+    Nothing,
+    /// `DO ERROR`.
+    Error,
+    /// `DO DEDUPLICATE`: the last counts.
+    Deduplicate,
+}
+
+/// `UPDATE t SET c = e, .. WHERE ..`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Update {
+    /// The table.
+    pub table: ObjectName,
+    /// Columns and new values.
+    pub assignments: Vec<(Ident, Expr)>,
+    /// Which rows.
+    pub selection: Option<Expr>,
+}
+
+/// `CREATE TABLE`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateTable {
+    /// `TEMPORARY`.
+    pub temporary: bool,
+    /// `IF NOT EXISTS`.
+    pub if_not_exists: bool,
+    /// `CREATE OR REPLACE`, `REPLACE`.
+    pub replace: Replace,
+    /// Name.
+    pub name: ObjectName,
+    /// Columns, watermark and keys, as written.
+    pub elements: Vec<TableElement>,
+    /// A list of names alone, which `AS SELECT` takes to reorder or rename nothing but pick columns.
+    pub column_order: Vec<Ident>,
+    /// `COMMENT`.
+    pub comment: Option<String>,
+    /// `DISTRIBUTED BY`.
+    pub distribution: Option<Distribution>,
+    /// `PARTITIONED BY`.
+    pub partitioned_by: Vec<Ident>,
+    /// `WITH`.
+    pub options: Vec<SqlOption>,
+    /// `LIKE`.
+    pub like: Option<TableLike>,
+    /// `AS SELECT`.
+    pub as_query: Option<SqlQuery>,
+}
+
+/// Whether a table that exists is replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Replace {
+    /// `CREATE`: it must not exist.
+    No,
+    /// `CREATE OR REPLACE`.
+    CreateOrReplace,
+    /// `REPLACE`: it must exist.
+    Replace,
+}
+
+/// An element between the parentheses of `CREATE TABLE`, `ALTER TABLE ADD` and `MODIFY`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TableElement {
+    /// A column.
+    Column(TableColumn),
+    /// `WATERMARK FOR c AS e`.
+    Watermark(Watermark),
+    /// `PRIMARY KEY`, `UNIQUE`.
+    Key(TableKey),
+}
+
+/// A column's declaration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableColumn {
+    /// Name; a field of a row column when `ALTER TABLE` names one.
+    pub name: Ident,
+    /// What it is.
+    pub kind: ColumnKind,
+    /// `COMMENT`.
+    pub comment: Option<String>,
+    /// `FIRST` or `AFTER c`, in `ALTER TABLE`.
+    pub position: Option<ColumnPosition>,
+    /// The whole declaration.
+    pub span: Span,
+}
+
+/// The kinds of columns.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ColumnKind {
+    /// Stored in the table's rows.
+    Physical(SqlType),
+    /// Read from the connector beside the row.
+    Metadata {
+        /// Type.
+        data_type: SqlType,
+        /// The connector's name for it, if it is not the column's.
+        key: Option<String>,
+        /// Not written.
+        is_virtual: bool,
+    },
+    /// Computed from other columns.
+    Computed(SqlExpr),
+}
+
+/// Where `ALTER TABLE` puts a column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ColumnPosition {
+    /// `FIRST`.
+    First,
+    /// `AFTER c`.
+    After(Ident),
+}
+
+/// `WATERMARK FOR column AS expr`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Watermark {
+    /// The column; several parts name a field of a row.
+    pub column: Vec<Ident>,
+    /// The watermark that a row gives.
+    pub expr: SqlExpr,
+    /// The whole declaration.
+    pub span: Span,
+}
+
+/// `[CONSTRAINT n] PRIMARY KEY (..) [NOT ENFORCED]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableKey {
+    /// `CONSTRAINT n`.
+    pub name: Option<Ident>,
+    /// `PRIMARY KEY`, not `UNIQUE`.
+    pub primary: bool,
+    /// Columns.
+    pub columns: Vec<Ident>,
+    /// `ENFORCED`, `NOT ENFORCED`, or nothing.
+    pub enforced: Option<bool>,
+    /// The whole declaration.
+    pub span: Span,
+}
+
+/// `DISTRIBUTED BY HASH (c) INTO 4 BUCKETS`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Distribution {
+    /// `HASH`, `RANGE`, or nothing.
+    pub kind: Option<DistributionKind>,
+    /// Columns.
+    pub columns: Vec<Ident>,
+    /// Number of buckets.
+    pub buckets: Option<u64>,
+}
+
+/// How rows are put into buckets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DistributionKind {
+    /// `HASH`.
+    Hash,
+    /// `RANGE`.
+    Range,
+}
+
+/// `LIKE source (options)`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableLike {
+    /// The table that is copied from.
+    pub source: ObjectName,
+    /// What is copied, how.
+    pub options: Vec<(LikeMerge, LikeFeature)>,
+}
+
+/// What `LIKE` does with a feature of the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LikeMerge {
+    /// `INCLUDING`: added; a clash is an error.
+    Including,
+    /// `EXCLUDING`: left out.
+    Excluding,
+    /// `OVERWRITING`: added; the new table's wins a clash.
+    Overwriting,
+}
+
+/// What of a table `LIKE` can copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LikeFeature {
+    /// Everything.
+    All,
+    /// Keys.
+    Constraints,
+    /// `DISTRIBUTED BY`.
+    Distribution,
+    /// `PARTITIONED BY`.
+    Partitions,
+    /// Computed columns.
+    Generated,
+    /// Metadata columns.
+    Metadata,
+    /// `WITH`.
+    Options,
+    /// Watermarks.
+    Watermarks,
+}
+
+/// `CREATE VIEW`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateView {
+    /// `TEMPORARY`.
+    pub temporary: bool,
+    /// `IF NOT EXISTS`.
+    pub if_not_exists: bool,
+    /// Name.
+    pub name: ObjectName,
+    /// Column names; empty if not said.
+    pub columns: Vec<Ident>,
+    /// `COMMENT`.
+    pub comment: Option<String>,
+    /// Its query.
+    pub query: SqlQuery,
+}
+
+/// `CREATE MATERIALIZED TABLE`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateMaterializedTable {
+    /// The table: its name, elements, options and query. `replace` says `OR ALTER`.
+    pub table: CreateTable,
+    /// `START_MODE`, as written.
+    pub start_mode: Option<String>,
+    /// `FRESHNESS`, an interval.
+    pub freshness: Option<Expr>,
+    /// `REFRESH_MODE`.
+    pub refresh_mode: Option<RefreshMode>,
+}
+
+/// How a materialized table is kept fresh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RefreshMode {
+    /// By a job that runs for ever.
+    Continuous,
+    /// By computing it anew.
+    Full,
+}
+
+/// `ALTER MATERIALIZED TABLE`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AlterMaterializedTableAction {
+    /// `SUSPEND`.
+    Suspend,
+    /// `RESUME [WITH (..)]`.
+    Resume(Vec<SqlOption>),
+    /// `REFRESH [PARTITION (..)]`.
+    Refresh(Vec<(Ident, Option<Expr>)>),
+    /// `SET FRESHNESS = ..`.
+    SetFreshness(Expr),
+    /// `SET REFRESH_MODE = ..`.
+    SetRefreshMode(RefreshMode),
+    /// `SET (..)`.
+    Set(Vec<SqlOption>),
+    /// `RESET (..)`.
+    Reset(Vec<String>),
+    /// `RENAME TO n`.
+    RenameTo(ObjectName),
+    /// `AS query`.
+    AsQuery(SqlQuery),
+}
+
+/// `CREATE CATALOG`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateCatalog {
+    /// Name.
+    pub name: Ident,
+    /// `IF NOT EXISTS`.
+    pub if_not_exists: bool,
+    /// `COMMENT`.
+    pub comment: Option<String>,
+    /// `WITH`.
+    pub options: Vec<SqlOption>,
+}
+
+/// `CREATE DATABASE`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateDatabase {
+    /// Name.
+    pub name: ObjectName,
+    /// `IF NOT EXISTS`.
+    pub if_not_exists: bool,
+    /// `COMMENT`.
+    pub comment: Option<String>,
+    /// `WITH`.
+    pub options: Vec<SqlOption>,
+}
+
+/// `CREATE FUNCTION`, `ALTER FUNCTION`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateFunction {
+    /// `TEMPORARY`.
+    pub temporary: bool,
+    /// `SYSTEM`.
+    pub system: bool,
+    /// `IF NOT EXISTS`; `IF EXISTS` of `ALTER`.
+    pub if_exists_clause: bool,
+    /// Name.
+    pub name: ObjectName,
+    /// The class after `AS`.
+    pub class: String,
+    /// `LANGUAGE`.
+    pub language: Option<String>,
+    /// `USING JAR 'f', ..`: kind and path.
+    pub resources: Vec<(String, String)>,
+    /// `WITH`.
+    pub options: Vec<SqlOption>,
+}
+
+/// `ALTER TABLE`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AlterTable {
+    /// The table.
+    pub name: ObjectName,
+    /// `IF EXISTS`.
+    pub if_exists: bool,
+    /// What changes.
+    pub action: AlterTableAction,
+}
+
+/// The changes of `ALTER TABLE`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AlterTableAction {
+    /// `ADD (..)`.
+    Add(Vec<TableElement>),
+    /// `ADD DISTRIBUTION ..`.
+    AddDistribution(Distribution),
+    /// `ADD PARTITION ..`.
+    AddPartitions,
+    /// `MODIFY (..)`.
+    Modify(Vec<TableElement>),
+    /// `MODIFY DISTRIBUTION ..`.
+    ModifyDistribution(Distribution),
+    /// `DROP c`, `DROP (c, ..)`.
+    DropColumns(Vec<Ident>),
+    /// `DROP PRIMARY KEY`.
+    DropPrimaryKey,
+    /// `DROP CONSTRAINT n`.
+    DropConstraint(Ident),
+    /// `DROP WATERMARK`.
+    DropWatermark,
+    /// `DROP DISTRIBUTION`.
+    DropDistribution,
+    /// `DROP PARTITION ..`.
+    DropPartitions,
+    /// `RENAME c TO d`.
+    RenameColumn {
+        /// From; several parts name a field of a row.
+        from: Vec<Ident>,
+        /// To.
+        to: Ident,
+    },
+    /// `RENAME TO n`.
+    RenameTo(ObjectName),
+    /// `SET (..)`.
+    Set(Vec<SqlOption>),
+    /// `RESET (..)`.
+    Reset(Vec<String>),
+}
+
+/// `ALTER VIEW`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AlterViewAction {
+    /// `RENAME TO n`.
+    RenameTo(ObjectName),
+    /// `AS query`.
+    AsQuery(SqlQuery),
+    /// `SET (..)`.
+    Set(Vec<SqlOption>),
+    /// `RESET (..)`.
+    Reset(Vec<String>),
+}
+
+/// `ALTER CATALOG`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AlterCatalogAction {
+    /// `SET (..)`.
+    Set(Vec<SqlOption>),
+    /// `RESET (..)`.
+    Reset(Vec<String>),
+    /// `COMMENT '..'`.
+    Comment(String),
+}
+
+/// `DROP`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Drop {
+    /// What kind of thing.
+    pub kind: ObjectKind,
+    /// `TEMPORARY`.
+    pub temporary: bool,
+    /// `TEMPORARY SYSTEM FUNCTION`.
+    pub system: bool,
+    /// `IF EXISTS`.
+    pub if_exists: bool,
+    /// Name.
+    pub name: ObjectName,
+    /// `CASCADE` of a database.
+    pub cascade: bool,
+}
+
+/// The kinds of catalog objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ObjectKind {
+    /// A catalog.
+    Catalog,
+    /// A database.
+    Database,
+    /// A table.
+    Table,
+    /// A view.
+    View,
+    /// A materialized table.
+    MaterializedTable,
+    /// A function.
+    Function,
+    /// A model.
+    Model,
+}
+
+/// `USE`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Use {
+    /// `USE [catalog.]database`.
+    Database(ObjectName),
+    /// `USE CATALOG c`.
+    Catalog(Ident),
+    /// `USE MODULES m, ..`.
+    Modules(Vec<Ident>),
+}
+
+/// `SHOW`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Show {
+    /// What is shown.
+    pub what: ShowWhat,
+    /// `FROM` or `IN`: a database, or the table of `SHOW COLUMNS`.
+    pub from: Option<ObjectName>,
+    /// `[NOT] LIKE`.
+    pub filter: Option<ShowFilter>,
+}
+
+/// What `SHOW` lists.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ShowWhat {
+    /// `CATALOGS`.
+    Catalogs,
+    /// `CURRENT CATALOG`.
+    CurrentCatalog,
+    /// `DATABASES`.
+    Databases,
+    /// `CURRENT DATABASE`.
+    CurrentDatabase,
+    /// `TABLES`.
+    Tables,
+    /// `VIEWS`.
+    Views,
+    /// `MATERIALIZED TABLES`.
+    MaterializedTables,
+    /// `COLUMNS`.
+    Columns,
+    /// `PARTITIONS t`.
+    Partitions(ObjectName),
+    /// `FUNCTIONS`, `USER FUNCTIONS`.
+    Functions {
+        /// Only those that users made.
+        user: bool,
+    },
+    /// `PROCEDURES`.
+    Procedures,
+    /// `MODULES`, `FULL MODULES`.
+    Modules {
+        /// Those that are loaded but not used as well.
+        full: bool,
+    },
+    /// `MODELS`.
+    Models,
+    /// `JARS`.
+    Jars,
+    /// `JOBS`.
+    Jobs,
+    /// `CREATE TABLE t` and so on: the statement that makes it.
+    Create(ObjectKind, ObjectName),
+}
+
+/// `[NOT] {LIKE | ILIKE} 'pattern'`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShowFilter {
+    /// `NOT`.
+    pub negated: bool,
+    /// `ILIKE`.
+    pub ignore_case: bool,
+    /// The pattern.
+    pub pattern: String,
+}
+
+/// `DESCRIBE`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Describe {
+    /// What is described.
+    pub what: DescribeWhat,
+    /// `EXTENDED`.
+    pub extended: bool,
+}
+
+/// What `DESCRIBE` is asked about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DescribeWhat {
+    /// A table or view.
+    Table(ObjectName),
+    /// `CATALOG c`.
+    Catalog(Ident),
+    /// `DATABASE d`.
+    Database(ObjectName),
+    /// `FUNCTION f`.
+    Function(ObjectName),
+    /// `MODEL m`.
+    Model(ObjectName),
+    /// `JOB 'id'`.
+    Job(String),
+}
+
+/// `EXPLAIN`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explain {
+    /// What is shown beside the plan.
+    pub details: Vec<ExplainDetail>,
+    /// What is explained: a query, an insert or a statement set.
+    pub statement: Box<Statement>,
+}
+
+/// The details of `EXPLAIN`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ExplainDetail {
+    /// `ESTIMATED_COST`.
+    EstimatedCost,
+    /// `CHANGELOG_MODE`.
+    ChangelogMode,
+    /// `JSON_EXECUTION_PLAN`.
+    JsonExecutionPlan,
+    /// `PLAN_ADVICE`.
+    PlanAdvice,
+}

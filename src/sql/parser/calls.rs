@@ -1,0 +1,439 @@
+//! Function calls: the plain form, and the forms with keywords inside, which become plain calls whose
+//! keywords are string literals.
+
+use sqlparser::ast::{
+    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgOperator,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, NullTreatment,
+    ObjectName, Value, WindowSpec, WindowType,
+};
+
+use super::super::lexer::TokenKind;
+use super::FlinkParser;
+use super::expr::{function, text};
+use crate::error::Result;
+use crate::types::TypeKind;
+
+impl FlinkParser<'_> {
+    /// A call of the unqualified function that is next; `word` is its name in upper case.
+    pub(super) fn call(&mut self, word: &str) -> Result<Expr> {
+        let start = self.position;
+        let name = ObjectName::from(vec![self.any_word()]);
+        let args = self.nested(|p| match word {
+            "EXTRACT" => p.extract(),
+            "CEIL" | "CEILING" | "FLOOR" => p.rounding(),
+            "TIMESTAMPADD" | "TIMESTAMPDIFF" => p.unit_first(),
+            "TRIM" => p.trim(),
+            "POSITION" => p.position_in(),
+            "OVERLAY" => p.keyword_args(&["PLACING", "FROM", "FOR"]),
+            "SUBSTRING" => p.keyword_args(&["FROM", "FOR"]),
+            "JSON_EXISTS" => p.json_exists(),
+            "JSON_VALUE" => p.json_value(),
+            "JSON_QUERY" => p.json_query(),
+            "JSON_OBJECT" | "JSON_OBJECTAGG" => p.json_object(),
+            "JSON_ARRAY" | "JSON_ARRAYAGG" => p.json_array(word == "JSON_ARRAYAGG"),
+            _ => Ok(None),
+        })?;
+        match args {
+            Some(args) => {
+                self.expect_symbol(")")?;
+                self.after_call(function(name, args))
+            }
+            None => {
+                self.position = start + 1;
+                self.generic_call(name)
+            }
+        }
+    }
+
+    /// `([DISTINCT | ALL] arg, .. [ORDER BY ..]) [clauses]`
+    pub(super) fn generic_call(&mut self, name: ObjectName) -> Result<Expr> {
+        let mut function = function(name, Vec::new());
+        function.args = FunctionArguments::List(self.nested(Self::argument_list)?);
+        self.after_call(function)
+    }
+
+    fn argument_list(&mut self) -> Result<FunctionArgumentList> {
+        self.expect_symbol("(")?;
+        let mut list = FunctionArgumentList {
+            duplicate_treatment: None,
+            args: Vec::new(),
+            clauses: Vec::new(),
+        };
+        if self.take_symbol(")") {
+            return Ok(list);
+        }
+        list.duplicate_treatment = match self.take_one_of(&["DISTINCT", "ALL"]) {
+            Some("DISTINCT") => Some(DuplicateTreatment::Distinct),
+            Some(_) => Some(DuplicateTreatment::All),
+            None => None,
+        };
+        list.args = self.comma_separated(Self::argument)?;
+        if self.take_words(&["ORDER", "BY"]) {
+            let keys = self.comma_separated(Self::order_key)?;
+            list.clauses.push(FunctionArgumentClause::OrderBy(keys));
+        }
+        if let Some(treatment) = self.null_treatment()? {
+            list.clauses
+                .push(FunctionArgumentClause::IgnoreOrRespectNulls(treatment));
+        }
+        self.expect_symbol(")")?;
+        Ok(list)
+    }
+
+    fn argument(&mut self) -> Result<FunctionArg> {
+        if self.take_symbol("*") {
+            return Ok(FunctionArg::Unnamed(FunctionArgExpr::Wildcard));
+        }
+        let named = matches!(self.peek().kind, TokenKind::Word | TokenKind::Quoted)
+            && self.peek_at(1).is_symbol("=>");
+        if !named {
+            return Ok(FunctionArg::Unnamed(FunctionArgExpr::Expr(
+                self.argument_value()?,
+            )));
+        }
+        let name = self.any_word();
+        self.expect_symbol("=>")?;
+        let arg = FunctionArgExpr::Expr(self.argument_value()?);
+        Ok(FunctionArg::Named {
+            name,
+            arg,
+            operator: FunctionArgOperator::RightArrow,
+        })
+    }
+
+    fn argument_value(&mut self) -> Result<Expr> {
+        if self.peek_word("TABLE") {
+            let name = Ident::with_span(super::super::span::to_ast(self.here()), "TABLE");
+            let query = self.table_query()?;
+            let mut table = function(ObjectName::from(vec![name]), Vec::new());
+            table.args = FunctionArguments::Subquery(Box::new(query));
+            table.over = self.table_partitioning()?;
+            return Ok(Expr::Function(table));
+        }
+        if self.peek_word("DEFAULT") {
+            let name = self.any_word();
+            let mut default = function(ObjectName::from(vec![name]), Vec::new());
+            default.args = FunctionArguments::None;
+            return Ok(Expr::Function(default));
+        }
+        if self.peek_word("SELECT") {
+            let query = self.query()?;
+            return Ok(Expr::Subquery(Box::new(query)));
+        }
+        self.expr()
+    }
+
+    /// `PARTITION BY (a, b) ORDER BY c` behind a table argument.
+    fn table_partitioning(&mut self) -> Result<Option<WindowType>> {
+        let mut partition_by = Vec::new();
+        if self.take_words(&["PARTITION", "BY"]) {
+            partition_by = match self.expr()? {
+                Expr::Tuple(exprs) => exprs,
+                Expr::Nested(expr) => vec![*expr],
+                expr => vec![expr],
+            };
+        }
+        let order_by = if self.take_words(&["ORDER", "BY"]) {
+            if self.take_symbol("(") {
+                let keys = self.comma_separated(Self::order_key)?;
+                self.expect_symbol(")")?;
+                keys
+            } else {
+                vec![self.order_key()?]
+            }
+        } else {
+            Vec::new()
+        };
+        if partition_by.is_empty() && order_by.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(WindowType::WindowSpec(WindowSpec {
+            window_name: None,
+            partition_by,
+            order_by,
+            window_frame: None,
+        })))
+    }
+
+    fn null_treatment(&mut self) -> Result<Option<NullTreatment>> {
+        if self.take_words(&["IGNORE", "NULLS"]) {
+            return Ok(Some(NullTreatment::IgnoreNulls));
+        }
+        if self.take_words(&["RESPECT", "NULLS"]) {
+            return Ok(Some(NullTreatment::RespectNulls));
+        }
+        Ok(None)
+    }
+
+    /// What may follow a call's parentheses.
+    fn after_call(&mut self, mut function: Function) -> Result<Expr> {
+        function.null_treatment = self.null_treatment()?;
+        if self.take_words(&["WITHIN", "GROUP"]) {
+            self.expect_symbol("(")?;
+            self.expect_words(&["ORDER", "BY"])?;
+            function.within_group = self.comma_separated(Self::order_key)?;
+            self.expect_symbol(")")?;
+        }
+        if self.peek_word("FILTER") && self.peek_at(1).is_symbol("(") {
+            self.skip(2);
+            self.expect_word("WHERE")?;
+            function.filter = Some(Box::new(self.expr()?));
+            self.expect_symbol(")")?;
+        }
+        if self.take_word("OVER") {
+            function.over = Some(if self.peek_symbol("(") {
+                WindowType::WindowSpec(self.window_spec()?)
+            } else {
+                WindowType::NamedWindow(self.ident()?)
+            });
+        }
+        Ok(Expr::Function(function))
+    }
+
+    // -- forms with keywords; None gives the arguments back to the plain form --------------------
+
+    /// `(DAY FROM x)`
+    fn extract(&mut self) -> Result<Option<Vec<Expr>>> {
+        if !self.peek_at(2).is_word("FROM") {
+            return Ok(None);
+        }
+        self.expect_symbol("(")?;
+        let unit = self.unit_literal()?;
+        self.expect_word("FROM")?;
+        Ok(Some(vec![unit, self.expr()?]))
+    }
+
+    /// A unit of time as a string literal, at its place.
+    fn unit_literal(&mut self) -> Result<Expr> {
+        if self.peek().kind != TokenKind::Word {
+            return Err(self.unexpected("a unit of time"));
+        }
+        let token = self.advance();
+        let upper = token.text.to_ascii_uppercase();
+        let unit = upper.strip_prefix("SQL_TSI_").unwrap_or(&upper);
+        let value = Value::SingleQuotedString(unit.to_string());
+        Ok(Expr::Value(sqlparser::ast::ValueWithSpan {
+            value,
+            span: super::super::span::to_ast(token.span),
+        }))
+    }
+
+    /// `(x TO DAY)`
+    fn rounding(&mut self) -> Result<Option<Vec<Expr>>> {
+        self.expect_symbol("(")?;
+        let mut args = vec![self.expr()?];
+        if self.take_word("TO") {
+            args.push(self.unit_literal()?);
+        } else if self.take_symbol(",") {
+            args.push(self.expr()?);
+        }
+        Ok(Some(args))
+    }
+
+    /// `(DAY, ..)`
+    fn unit_first(&mut self) -> Result<Option<Vec<Expr>>> {
+        self.expect_symbol("(")?;
+        let mut args = vec![self.unit_literal()?];
+        while self.take_symbol(",") {
+            args.push(self.expr()?);
+        }
+        Ok(Some(args))
+    }
+
+    /// `([BOTH | LEADING | TRAILING] [chars] FROM s)`, `(s)`
+    fn trim(&mut self) -> Result<Option<Vec<Expr>>> {
+        self.expect_symbol("(")?;
+        let side = self.take_one_of(&["BOTH", "LEADING", "TRAILING"]);
+        let space = text(" ");
+        let which = text(side.unwrap_or("BOTH"));
+        if side.is_some() && self.take_word("FROM") {
+            return Ok(Some(vec![which, space, self.expr()?]));
+        }
+        let first = self.expr()?;
+        if self.take_word("FROM") {
+            return Ok(Some(vec![which, first, self.expr()?]));
+        }
+        if side.is_some() {
+            return Err(self.unexpected_of("FROM", &["FROM"]));
+        }
+        Ok(Some(vec![which, space, first]))
+    }
+
+    /// `(a IN b)`
+    fn position_in(&mut self) -> Result<Option<Vec<Expr>>> {
+        self.expect_symbol("(")?;
+        let part = self.operand_before_in()?;
+        self.expect_word("IN")?;
+        let mut args = vec![part, self.expr()?];
+        if self.take_word("FROM") {
+            args.push(self.expr()?);
+        }
+        Ok(Some(args))
+    }
+
+    /// `(a KEYWORD b KEYWORD c)`, or the same with commas.
+    fn keyword_args(&mut self, keywords: &[&str]) -> Result<Option<Vec<Expr>>> {
+        self.expect_symbol("(")?;
+        let mut args = vec![self.expr()?];
+        for keyword in keywords {
+            if !self.take_word(keyword) && !self.take_symbol(",") {
+                break;
+            }
+            args.push(self.expr()?);
+        }
+        Ok(Some(args))
+    }
+
+    /// `(json, path [{TRUE | FALSE | UNKNOWN | ERROR} ON ERROR])`
+    fn json_exists(&mut self) -> Result<Option<Vec<Expr>>> {
+        let mut args = self.json_and_path()?;
+        let behavior = self.take_one_of(&["TRUE", "FALSE", "UNKNOWN", "ERROR"]);
+        if behavior.is_some() {
+            self.expect_words(&["ON", "ERROR"])?;
+        }
+        args.push(text(behavior.unwrap_or("FALSE")));
+        Ok(Some(args))
+    }
+
+    /// `(json, path`
+    fn json_and_path(&mut self) -> Result<Vec<Expr>> {
+        self.expect_symbol("(")?;
+        let json = self.expr()?;
+        self.take_words(&["FORMAT", "JSON"]);
+        self.expect_symbol(",")?;
+        Ok(vec![json, self.expr()?])
+    }
+
+    /// `RETURNING type`, as the type's text.
+    fn returning(&mut self) -> Result<Option<Expr>> {
+        if !self.take_word("RETURNING") {
+            return Ok(None);
+        }
+        let data_type = self.data_type()?;
+        let name = match &data_type.kind {
+            TypeKind::Int => "INTEGER".to_string(),
+            kind => kind.to_string(),
+        };
+        Ok(Some(text(&name)))
+    }
+
+    /// `(json, path [RETURNING type] [.. ON EMPTY] [.. ON ERROR])`
+    fn json_value(&mut self) -> Result<Option<Vec<Expr>>> {
+        let mut args = self.json_and_path()?;
+        args.push(self.returning()?.unwrap_or_else(|| text("STRING")));
+        let null = || Expr::Value(Value::Null.with_empty_span());
+        let mut empty = (text("NULL"), null());
+        let mut error = (text("NULL"), null());
+        while let Some(word) = self.take_one_of(&["NULL", "ERROR", "DEFAULT"]) {
+            let default = if word == "DEFAULT" {
+                self.expr()?
+            } else {
+                null()
+            };
+            self.expect_word("ON")?;
+            match self.expect_one_of(&["EMPTY", "ERROR"])? {
+                "EMPTY" => empty = (text(word), default),
+                _ => error = (text(word), default),
+            }
+        }
+        args.extend([empty.0, empty.1, error.0, error.1]);
+        Ok(Some(args))
+    }
+
+    /// `(json, path [RETURNING type] [wrapper] [.. ON EMPTY] [.. ON ERROR])`
+    fn json_query(&mut self) -> Result<Option<Vec<Expr>>> {
+        let mut args = self.json_and_path()?;
+        args.push(self.returning()?.unwrap_or_else(|| text("STRING")));
+        let wrapper = match self.take_one_of(&["WITHOUT", "WITH"]) {
+            None => "WITHOUT",
+            Some("WITHOUT") => {
+                self.take_word("ARRAY");
+                self.expect_word("WRAPPER")?;
+                "WITHOUT"
+            }
+            Some(_) => {
+                let wrapper = self
+                    .take_one_of(&["CONDITIONAL", "UNCONDITIONAL"])
+                    .unwrap_or("UNCONDITIONAL");
+                self.take_word("ARRAY");
+                self.expect_word("WRAPPER")?;
+                wrapper
+            }
+        };
+        args.push(text(wrapper));
+        let (mut empty, mut error) = ("NULL", "NULL");
+        while let Some(word) = self.take_one_of(&["NULL", "ERROR", "EMPTY"]) {
+            let behavior = match word {
+                "EMPTY" if self.take_word("ARRAY") => "EMPTY ARRAY",
+                "EMPTY" => {
+                    self.expect_word("OBJECT")?;
+                    "EMPTY OBJECT"
+                }
+                other => other,
+            };
+            self.expect_word("ON")?;
+            match self.expect_one_of(&["EMPTY", "ERROR"])? {
+                "EMPTY" => empty = behavior,
+                _ => error = behavior,
+            }
+        }
+        args.extend([text(empty), text(error)]);
+        Ok(Some(args))
+    }
+
+    /// `([KEY] k VALUE v, .. [{NULL | ABSENT} ON NULL])`, `k: v` alike.
+    fn json_object(&mut self) -> Result<Option<Vec<Expr>>> {
+        self.expect_symbol("(")?;
+        let mut pairs = Vec::new();
+        while !self.peek_symbol(")") && !self.peek_null_clause() {
+            if !pairs.is_empty() {
+                self.expect_symbol(",")?;
+            }
+            // KEY may also be a column's name
+            if self.peek_word("KEY") && !self.peek_at(1).is_word("VALUE") {
+                let next = self.peek_at(1);
+                if !(next.is_symbol(":") || next.is_symbol(",") || next.is_symbol(".")) {
+                    self.skip(1);
+                }
+            }
+            pairs.push(self.expr()?);
+            if !self.take_word("VALUE") && !self.take_symbol(":") {
+                self.expect_symbol(",")?;
+            }
+            pairs.push(self.expr()?);
+            self.take_words(&["FORMAT", "JSON"]);
+        }
+        pairs.insert(0, text(self.null_clause("NULL")?));
+        Ok(Some(pairs))
+    }
+
+    /// `(v, .. [{NULL | ABSENT} ON NULL])`
+    fn json_array(&mut self, aggregate: bool) -> Result<Option<Vec<Expr>>> {
+        self.expect_symbol("(")?;
+        let mut values = Vec::new();
+        while !self.peek_symbol(")") && !self.peek_null_clause() {
+            if !values.is_empty() {
+                self.expect_symbol(",")?;
+            }
+            values.push(self.expr()?);
+            self.take_words(&["FORMAT", "JSON"]);
+            if aggregate {
+                break;
+            }
+        }
+        values.insert(0, text(self.null_clause("ABSENT")?));
+        Ok(Some(values))
+    }
+
+    fn peek_null_clause(&self) -> bool {
+        self.peek_words(&["NULL", "ON", "NULL"]) || self.peek_words(&["ABSENT", "ON", "NULL"])
+    }
+
+    fn null_clause(&mut self, default: &'static str) -> Result<&'static str> {
+        let Some(word) = self.take_one_of(&["NULL", "ABSENT"]) else {
+            return Ok(default);
+        };
+        self.expect_words(&["ON", "NULL"])?;
+        Ok(word)
+    }
+}

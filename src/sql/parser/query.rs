@@ -1,0 +1,574 @@
+//! Queries: `WITH`, set operations, `SELECT`, `VALUES`, `ORDER BY` and `LIMIT`.
+
+use sqlparser::ast::helpers::attached_token::AttachedToken;
+use sqlparser::ast::{
+    Cte, Distinct, Expr, GroupByExpr, Ident, LimitClause, NamedWindowDefinition, NamedWindowExpr,
+    ObjectName, Offset, OffsetRows, OptimizerHint, OptimizerHintStyle, OrderBy, OrderByExpr,
+    OrderByKind, OrderByOptions, Parens, Query, Select, SelectFlavor, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAlias,
+    TableAliasColumnDef, TableFactor, TableWithJoins, Values, WildcardAdditionalOptions,
+    WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec, With,
+};
+use sqlparser::tokenizer::{Token as AstToken, TokenWithSpan};
+
+use super::super::lexer::{Token, TokenKind};
+use super::super::{hints, span};
+use super::FlinkParser;
+use crate::error::Result;
+
+/// The words a query starts with, a parenthesis aside.
+const QUERY_STARTS: &[&str] = &["SELECT", "WITH", "VALUES"];
+
+/// The words that go on with a query after one of its operands.
+const QUERY_CONTINUES: &[&str] = &[
+    "UNION",
+    "INTERSECT",
+    "EXCEPT",
+    "ORDER",
+    "LIMIT",
+    "OFFSET",
+    "FETCH",
+];
+
+impl FlinkParser<'_> {
+    /// A whole query.
+    pub(super) fn query(&mut self) -> Result<Query> {
+        self.nested(|p| {
+            let with = p.with_clause()?;
+            let body = p.set_expr()?;
+            p.query_end(with, body)
+        })
+    }
+
+    /// Whether a query starts here, not inside a parenthesis.
+    pub(super) fn peek_query(&self) -> bool {
+        QUERY_STARTS.iter().any(|k| self.peek_word(k))
+            || self.peek_word("TABLE") && self.is_name_at(1)
+    }
+
+    /// Whether a parenthesised query goes on as the operand of a larger one.
+    pub(super) fn peek_query_continues(&self) -> bool {
+        QUERY_CONTINUES.iter().any(|k| self.peek_word(k))
+    }
+
+    /// The rest of a query whose first operand was read in parentheses.
+    pub(super) fn query_from(&mut self, first: Query) -> Result<Query> {
+        let left = SetExpr::Query(Box::new(first));
+        let body = self.set_operations(left, 0)?;
+        self.query_end(None, body)
+    }
+
+    fn with_clause(&mut self) -> Result<Option<With>> {
+        let token = attached(self.peek());
+        if !self.take_word("WITH") {
+            return Ok(None);
+        }
+        let recursive = self.take_word("RECURSIVE");
+        let cte_tables = self.comma_separated(|p| {
+            let name = p.ident()?;
+            let columns = if p.peek_symbol("(") {
+                p.parenthesized(Self::ident)?
+            } else {
+                Vec::new()
+            };
+            p.expect_word("AS")?;
+            p.expect_symbol("(")?;
+            let query = Box::new(p.query()?);
+            let closing_paren_token = attached(p.peek());
+            p.expect_symbol(")")?;
+            Ok(Cte {
+                alias: table_alias(name, columns),
+                query,
+                from: None,
+                materialized: None,
+                closing_paren_token,
+            })
+        })?;
+        Ok(Some(With {
+            with_token: token,
+            recursive,
+            cte_tables,
+        }))
+    }
+
+    fn set_expr(&mut self) -> Result<SetExpr> {
+        let left = self.set_operand()?;
+        self.set_operations(left, 0)
+    }
+
+    /// `INTERSECT` binds tighter than `UNION` and `EXCEPT`; both go from left to right.
+    fn set_operations(&mut self, mut left: SetExpr, least: u8) -> Result<SetExpr> {
+        let mut chain = 0;
+        loop {
+            let (op, strength) = if self.peek_word("UNION") {
+                (SetOperator::Union, 1)
+            } else if self.peek_word("EXCEPT") {
+                (SetOperator::Except, 1)
+            } else if self.peek_word("INTERSECT") {
+                (SetOperator::Intersect, 2)
+            } else {
+                return Ok(left);
+            };
+            if strength <= least {
+                return Ok(left);
+            }
+            chain += 1;
+            self.check_chain(chain)?;
+            self.skip(1);
+            let set_quantifier = match self.take_one_of(&["ALL", "DISTINCT"]) {
+                Some("ALL") => SetQuantifier::All,
+                Some(_) => SetQuantifier::Distinct,
+                None => SetQuantifier::None,
+            };
+            let operand = self.set_operand()?;
+            let right = self.set_operations(operand, strength)?;
+            left = SetExpr::SetOperation {
+                left: Box::new(left),
+                op,
+                set_quantifier,
+                right: Box::new(right),
+            };
+        }
+    }
+
+    fn set_operand(&mut self) -> Result<SetExpr> {
+        if self.peek_word("SELECT") {
+            return Ok(SetExpr::Select(Box::new(self.select()?)));
+        }
+        if self.peek_word("VALUES") {
+            return self.values();
+        }
+        if self.peek_word("TABLE") {
+            self.skip(1);
+            return self.explicit_table();
+        }
+        if self.take_symbol("(") {
+            let query = self.query()?;
+            self.expect_symbol(")")?;
+            return Ok(SetExpr::Query(Box::new(query)));
+        }
+        Err(self.unexpected_of("a query", QUERY_STARTS))
+    }
+
+    /// What follows `TABLE`: a name, read as `SELECT * FROM name`.
+    pub(super) fn explicit_table(&mut self) -> Result<SetExpr> {
+        let start = self.here();
+        let name = self.object_name()?;
+        let with_hints = self.table_hints()?;
+        let relation = TableFactor::Table {
+            name,
+            alias: None,
+            args: None,
+            with_hints,
+            version: None,
+            with_ordinality: false,
+            partitions: Vec::new(),
+            json_path: None,
+            sample: None,
+            index_hints: Vec::new(),
+        };
+        let mut select = empty_select(token_at(AstToken::make_keyword("SELECT"), start));
+        select.projection = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
+        select.from = vec![TableWithJoins {
+            relation,
+            joins: Vec::new(),
+        }];
+        Ok(SetExpr::Select(Box::new(select)))
+    }
+
+    fn values(&mut self) -> Result<SetExpr> {
+        self.expect_word("VALUES")?;
+        let rows = self.comma_separated(|p| {
+            let opening_token = attached(p.peek());
+            if p.peek_word("ROW") && p.peek_at(1).is_symbol("(") {
+                p.skip(1);
+            }
+            let content = if p.peek_symbol("(") {
+                p.value_row()?
+            } else {
+                vec![p.expr()?]
+            };
+            Ok(Parens {
+                opening_token,
+                content,
+                closing_token: AttachedToken::empty(),
+            })
+        })?;
+        Ok(SetExpr::Values(Values {
+            explicit_row: false,
+            value_keyword: false,
+            rows,
+        }))
+    }
+
+    /// A row of `VALUES` that starts with a parenthesis, which may also start an expression: `(1) + 2`.
+    fn value_row(&mut self) -> Result<Vec<Expr>> {
+        match self.expr()? {
+            Expr::Tuple(exprs) => Ok(exprs),
+            Expr::Nested(expr) => Ok(vec![*expr]),
+            expr => Ok(vec![expr]),
+        }
+    }
+
+    fn query_end(&mut self, with: Option<With>, body: SetExpr) -> Result<Query> {
+        let order_by = if self.take_words(&["ORDER", "BY"]) {
+            let keys = self.comma_separated(Self::order_key)?;
+            Some(OrderBy {
+                kind: OrderByKind::Expressions(keys),
+                interpolate: None,
+            })
+        } else {
+            None
+        };
+        let mut query = plain_query(body);
+        query.with = with;
+        query.order_by = order_by;
+        query.limit_clause = self.limit_clause()?;
+        Ok(query)
+    }
+
+    /// `LIMIT n`, `OFFSET m [ROWS]`, `FETCH FIRST n ROWS ONLY`, in any order that Flink takes.
+    fn limit_clause(&mut self) -> Result<Option<LimitClause>> {
+        let mut limit = None;
+        let mut offset = None;
+        if self.take_word("LIMIT") && !self.take_word("ALL") {
+            limit = Some(self.row_count()?);
+        }
+        if self.take_word("OFFSET") {
+            let value = self.row_count()?;
+            let rows = match self.take_one_of(&["ROWS", "ROW"]) {
+                Some("ROWS") => OffsetRows::Rows,
+                Some(_) => OffsetRows::Row,
+                None => OffsetRows::None,
+            };
+            offset = Some(Offset { value, rows });
+        }
+        if limit.is_none() && self.take_word("LIMIT") {
+            if !self.take_word("ALL") {
+                limit = Some(self.row_count()?);
+            }
+        } else if limit.is_none() && self.take_word("FETCH") {
+            self.expect_one_of(&["FIRST", "NEXT"])?;
+            limit = Some(self.row_count()?);
+            self.expect_one_of(&["ROWS", "ROW"])?;
+            self.expect_word("ONLY")?;
+        }
+        if limit.is_none() && offset.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(LimitClause::LimitOffset {
+            limit,
+            offset,
+            limit_by: Vec::new(),
+        }))
+    }
+
+    fn row_count(&mut self) -> Result<Expr> {
+        if self.peek().kind != TokenKind::Number {
+            return Err(self.unexpected("a number of rows"));
+        }
+        self.number_literal()
+    }
+
+    /// `expr [ASC | DESC] [NULLS FIRST | NULLS LAST]`
+    pub(super) fn order_key(&mut self) -> Result<OrderByExpr> {
+        let expr = self.expr()?;
+        let asc = self.take_one_of(&["ASC", "DESC"]).map(|k| k == "ASC");
+        let nulls_first = if self.take_word("NULLS") {
+            Some(self.expect_one_of(&["FIRST", "LAST"])? == "FIRST")
+        } else {
+            None
+        };
+        Ok(OrderByExpr {
+            expr,
+            options: OrderByOptions { asc, nulls_first },
+            with_fill: None,
+        })
+    }
+
+    fn select(&mut self) -> Result<Select> {
+        let mut select = empty_select(attached(self.peek()));
+        self.expect_word("SELECT")?;
+        select.optimizer_hints = self.select_hints()?;
+        select.distinct = match self.take_one_of(&["DISTINCT", "ALL"]) {
+            Some("DISTINCT") => Some(Distinct::Distinct),
+            _ => None,
+        };
+        select.projection = self.comma_separated(Self::select_item)?;
+        if self.take_word("FROM") {
+            select.from = self.comma_separated(Self::table_with_joins)?;
+        }
+        if select.from.is_empty() && self.peek_from_clause() {
+            return Err(self
+                .unexpected("FROM or the end of the query")
+                .hint("a SELECT without FROM has one row and no further clause"));
+        }
+        if self.take_word("WHERE") {
+            select.selection = Some(self.expr()?);
+        }
+        if self.take_words(&["GROUP", "BY"]) {
+            let keys = self.comma_separated(Self::grouping_element)?;
+            select.group_by = GroupByExpr::Expressions(keys, Vec::new());
+        }
+        if self.take_word("HAVING") {
+            select.having = Some(self.expr()?);
+        }
+        if self.take_word("WINDOW") {
+            select.named_window = self.comma_separated(|p| {
+                let name = p.ident()?;
+                p.expect_word("AS")?;
+                let window = NamedWindowExpr::WindowSpec(p.window_spec()?);
+                Ok(NamedWindowDefinition(name, window))
+            })?;
+        }
+        if self.take_word("QUALIFY") {
+            select.qualify = Some(self.expr()?);
+        }
+        Ok(select)
+    }
+
+    /// Whether a clause is next that needs a `FROM` before it.
+    fn peek_from_clause(&self) -> bool {
+        ["WHERE", "GROUP", "HAVING", "WINDOW", "QUALIFY"]
+            .iter()
+            .any(|k| self.peek_word(k))
+    }
+
+    fn select_hints(&mut self) -> Result<Vec<OptimizerHint>> {
+        let mut all = Vec::new();
+        while self.peek().kind == TokenKind::Hint {
+            let token = self.advance();
+            hints::parse(&token)?;
+            all.push(OptimizerHint {
+                prefix: String::new(),
+                text: token.text,
+                style: OptimizerHintStyle::MultiLine,
+            });
+        }
+        Ok(all)
+    }
+
+    fn select_item(&mut self) -> Result<SelectItem> {
+        if self.peek_symbol("*") {
+            let wildcard_token = attached(self.peek());
+            self.skip(1);
+            return Ok(SelectItem::Wildcard(WildcardAdditionalOptions {
+                wildcard_token,
+                ..Default::default()
+            }));
+        }
+        if let Some(item) = self.qualified_wildcard()? {
+            return Ok(item);
+        }
+        let expr = self.expr()?;
+        if self.take_word("AS") {
+            let alias = if self.peek().kind == TokenKind::String {
+                let start = self.here();
+                let text = self.string_pieces();
+                Ident::with_quote_and_span('\'', span::to_ast(self.since(start)), text)
+            } else {
+                self.ident()?
+            };
+            return Ok(SelectItem::ExprWithAlias { expr, alias });
+        }
+        if self.peek_is_name() {
+            let alias = self.ident()?;
+            return Ok(SelectItem::ExprWithAlias { expr, alias });
+        }
+        Ok(SelectItem::UnnamedExpr(expr))
+    }
+
+    /// `t.*`, `catalog.database.t.*`
+    fn qualified_wildcard(&mut self) -> Result<Option<SelectItem>> {
+        let mut length = 0;
+        while self.is_name_at(length) && self.peek_at(length + 1).is_symbol(".") {
+            length += 2;
+        }
+        if length == 0 || !self.peek_at(length).is_symbol("*") {
+            return Ok(None);
+        }
+        let mut parts = Vec::new();
+        for _ in 0..length / 2 {
+            parts.push(self.ident()?);
+            self.expect_symbol(".")?;
+        }
+        let wildcard_token = attached(self.peek());
+        self.skip(1);
+        Ok(Some(SelectItem::QualifiedWildcard(
+            SelectItemQualifiedWildcardKind::ObjectName(ObjectName::from(parts)),
+            WildcardAdditionalOptions {
+                wildcard_token,
+                ..Default::default()
+            },
+        )))
+    }
+
+    fn grouping_element(&mut self) -> Result<Expr> {
+        if self.take_words(&["GROUPING", "SETS"]) {
+            return Ok(Expr::GroupingSets(self.grouping_sets()?));
+        }
+        if self.peek_at(1).is_symbol("(") {
+            if self.take_word("ROLLUP") {
+                return Ok(Expr::Rollup(self.grouping_sets()?));
+            }
+            if self.take_word("CUBE") {
+                return Ok(Expr::Cube(self.grouping_sets()?));
+            }
+        }
+        if self.peek_symbol("(") && self.peek_at(1).is_symbol(")") {
+            self.skip(2);
+            return Ok(Expr::Tuple(Vec::new()));
+        }
+        self.expr()
+    }
+
+    /// `((a, b), c, ROLLUP (d), ())`
+    fn grouping_sets(&mut self) -> Result<Vec<Vec<Expr>>> {
+        self.nested(|p| {
+            p.parenthesized(|p| {
+                Ok(match p.grouping_element()? {
+                    Expr::Tuple(exprs) => exprs,
+                    Expr::Nested(expr) => vec![*expr],
+                    expr => vec![expr],
+                })
+            })
+        })
+    }
+
+    /// `([name] [PARTITION BY ..] [ORDER BY ..] [ROWS | RANGE ..])`
+    pub(super) fn window_spec(&mut self) -> Result<WindowSpec> {
+        self.expect_symbol("(")?;
+        let window_name = if self.peek_is_name() {
+            Some(self.ident()?)
+        } else {
+            None
+        };
+        let partition_by = if self.take_words(&["PARTITION", "BY"]) {
+            self.comma_separated(Self::expr)?
+        } else {
+            Vec::new()
+        };
+        let order_by = if self.take_words(&["ORDER", "BY"]) {
+            self.comma_separated(Self::order_key)?
+        } else {
+            Vec::new()
+        };
+        let window_frame = self.window_frame()?;
+        self.expect_symbol(")")?;
+        Ok(WindowSpec {
+            window_name,
+            partition_by,
+            order_by,
+            window_frame,
+        })
+    }
+
+    fn window_frame(&mut self) -> Result<Option<WindowFrame>> {
+        let units = match self.take_one_of(&["ROWS", "RANGE"]) {
+            None => return Ok(None),
+            Some("ROWS") => WindowFrameUnits::Rows,
+            Some(_) => WindowFrameUnits::Range,
+        };
+        let (start_bound, end_bound) = if self.take_word("BETWEEN") {
+            let start = self.frame_bound()?;
+            self.expect_word("AND")?;
+            (start, Some(self.frame_bound()?))
+        } else {
+            (self.frame_bound()?, None)
+        };
+        Ok(Some(WindowFrame {
+            units,
+            start_bound,
+            end_bound,
+        }))
+    }
+
+    fn frame_bound(&mut self) -> Result<WindowFrameBound> {
+        if self.take_words(&["CURRENT", "ROW"]) {
+            return Ok(WindowFrameBound::CurrentRow);
+        }
+        let distance = if self.take_word("UNBOUNDED") {
+            None
+        } else {
+            Some(Box::new(self.expr()?))
+        };
+        Ok(match self.expect_one_of(&["PRECEDING", "FOLLOWING"])? {
+            "PRECEDING" => WindowFrameBound::Preceding(distance),
+            _ => WindowFrameBound::Following(distance),
+        })
+    }
+}
+
+/// A query that is only a body.
+pub(super) fn plain_query(body: SetExpr) -> Query {
+    Query {
+        with: None,
+        body: Box::new(body),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
+}
+
+fn empty_select(select_token: AttachedToken) -> Select {
+    Select {
+        select_token,
+        optimizer_hints: Vec::new(),
+        distinct: None,
+        select_modifiers: None,
+        top: None,
+        top_before_distinct: false,
+        projection: Vec::new(),
+        exclude: None,
+        into: None,
+        from: Vec::new(),
+        lateral_views: Vec::new(),
+        prewhere: None,
+        selection: None,
+        connect_by: Vec::new(),
+        group_by: GroupByExpr::Expressions(Vec::new(), Vec::new()),
+        cluster_by: Vec::new(),
+        distribute_by: Vec::new(),
+        sort_by: Vec::new(),
+        having: None,
+        named_window: Vec::new(),
+        qualify: None,
+        window_before_qualify: true,
+        value_table_mode: None,
+        flavor: SelectFlavor::Standard,
+    }
+}
+
+/// `AS name (columns)`
+pub(super) fn table_alias(name: Ident, columns: Vec<Ident>) -> TableAlias {
+    TableAlias {
+        explicit: true,
+        name,
+        columns: columns
+            .into_iter()
+            .map(|name| TableAliasColumnDef {
+                name,
+                data_type: None,
+            })
+            .collect(),
+        at: None,
+    }
+}
+
+/// A token of the AST that only tells its place.
+pub(super) fn attached(token: &Token) -> AttachedToken {
+    let kind = match token.kind {
+        TokenKind::Word => AstToken::make_keyword(&token.text),
+        _ => AstToken::LParen,
+    };
+    token_at(kind, token.span)
+}
+
+fn token_at(token: AstToken, at: crate::error::Span) -> AttachedToken {
+    AttachedToken(TokenWithSpan::new(token, span::to_ast(at)))
+}
