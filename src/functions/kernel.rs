@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, BooleanArray, BooleanBufferBuilder,
-    NullBufferBuilder, PrimitiveArray, StringArray,
+    ListArray, NullBufferBuilder, PrimitiveArray, StringArray,
 };
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{
-    DataType as ArrowType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type,
+    DataType as ArrowType, Date32Type, Decimal128Type, Field, Float32Type, Float64Type, Int8Type,
     Int16Type, Int32Type, Int64Type,
 };
 use datafusion::common::ScalarValue;
@@ -235,6 +235,16 @@ impl Write for Bool {
     }
 }
 
+/// Collects what `f` gives for every row that `nulls` doesn't exclude.
+pub(super) fn collect<O: Write>(
+    rows: usize,
+    nulls: Option<&NullBuffer>,
+    to: &ArrowType,
+    f: impl FnMut(usize) -> Result<Option<O::Item>>,
+) -> Result<ArrayRef> {
+    O::collect(rows, nulls, to, f)
+}
+
 /// Collects texts that `f` appends to one long buffer.
 pub(super) fn collect_text(
     rows: usize,
@@ -272,6 +282,75 @@ pub(super) fn collect_bytes(
     BinaryArray::try_new(offsets, Buffer::from(bytes), nulls).map_err(Error::from)
 }
 
+/// The texts of one list after the other.
+#[derive(Default)]
+pub(super) struct Texts {
+    text: String,
+    ends: Vec<i32>,
+    valid: Vec<bool>,
+}
+
+impl Texts {
+    /// Adds a text, or NULL, to the list of the current row.
+    pub(super) fn push(&mut self, text: Option<&str>) {
+        self.text.push_str(text.unwrap_or_default());
+        self.ends
+            .push(i32::try_from(self.text.len()).unwrap_or(i32::MAX));
+        self.valid.push(text.is_some());
+    }
+
+    /// Adds what is written to the end of the text.
+    pub(super) fn push_with(&mut self, write: impl FnOnce(&mut String)) {
+        write(&mut self.text);
+        self.push(Some(""));
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.ends.truncate(len);
+        self.valid.truncate(len);
+        let end = self.ends.last().map_or(0, |end| *end as usize);
+        self.text.truncate(end);
+    }
+
+    pub(super) fn finish(self) -> Result<StringArray> {
+        if self.text.len() > i32::MAX as usize {
+            return Err(too_much());
+        }
+        let mut offsets = Vec::with_capacity(self.ends.len() + 1);
+        offsets.push(0);
+        offsets.extend(self.ends);
+        StringArray::try_new(
+            OffsetBuffer::new(offsets.into()),
+            Buffer::from(self.text.into_bytes()),
+            Some(NullBuffer::from(self.valid)),
+        )
+        .map_err(Error::from)
+    }
+}
+
+/// Collects `ARRAY<STRING>` values that `f` appends text by text.
+pub(super) fn collect_texts(
+    rows: usize,
+    nulls: Option<&NullBuffer>,
+    mut f: impl FnMut(usize, &mut Texts) -> Result<Option<()>>,
+) -> Result<ListArray> {
+    let mut texts = Texts::default();
+    let (offsets, nulls) = offsets(rows, nulls, |i| {
+        let start = texts.ends.len();
+        let some = f(i, &mut texts)?.is_some();
+        if !some {
+            texts.truncate(start);
+        }
+        Ok((some, texts.ends.len()))
+    })?;
+    let item = Arc::new(Field::new("item", ArrowType::Utf8, true));
+    ListArray::try_new(item, offsets, Arc::new(texts.finish()?), nulls).map_err(Error::from)
+}
+
+fn too_much() -> Error {
+    Error::execution("the values of a batch's column are longer than 2 GB together")
+}
+
 /// Offsets and validity of a column of variable length; `f` tells whether row `i` has a value and
 /// where it ends.
 pub(super) fn offsets(
@@ -288,9 +367,7 @@ pub(super) fn offsets(
         if nulls.is_none_or(|nulls| nulls.is_valid(i)) {
             let end_of_row;
             (some, end_of_row) = f(i)?;
-            end = i32::try_from(end_of_row).map_err(|_| {
-                Error::execution("the values of a batch's column are longer than 2 GB together")
-            })?;
+            end = i32::try_from(end_of_row).map_err(|_| too_much())?;
         }
         offsets.push(end);
         valid.append(some);
@@ -361,6 +438,11 @@ impl Columns {
         })
     }
 
+    /// Arguments of one type, each read by `R`.
+    pub(super) fn each<R: Read>(&self, args: std::ops::Range<usize>) -> Result<Vec<Column<R>>> {
+        args.map(|i| self.column(i)).collect()
+    }
+
     /// Argument `i` as an array of [`rows`](Self::rows) rows.
     pub(super) fn array(&self, i: usize) -> Result<ArrayRef> {
         let (array, constant) = &self.arrays[i];
@@ -403,13 +485,18 @@ impl Columns {
 }
 
 /// A kernel from a function of all arguments at once.
-pub(super) fn columns(
-    f: impl Fn(&Columns, &EvalContext) -> Result<ArrayRef> + Send + Sync + 'static,
-) -> Kernel {
+pub(super) fn columns(f: impl Fn(&Columns, &EvalContext) -> Result<ArrayRef> + Closure) -> Kernel {
     Box::new(move |args, ctx| {
         let columns = Columns::new(args, ctx)?;
         columns.finish(f(&columns, ctx)?)
     })
+}
+
+/// As [`columns`], for a function that gives an array of known type.
+pub(super) fn arrays<A: Array + 'static>(
+    f: impl Fn(&Columns, &EvalContext) -> Result<A> + Closure,
+) -> Kernel {
+    columns(move |c, ctx| Ok(Arc::new(f(c, ctx)?)))
 }
 
 /// The bounds of a closure that is stored in a kernel.
@@ -476,12 +563,11 @@ impl<'a> Call<'a> {
         &self,
         f: impl Fn(A::Item<'_>, &mut String) -> R + Closure,
     ) -> Kernel {
-        columns(move |c, _| {
+        arrays(move |c, _| {
             let a = c.column::<A>(0)?;
-            let array = collect_text(c.rows, c.nulls().as_ref(), |i, out| {
+            collect_text(c.rows, c.nulls().as_ref(), |i, out| {
                 f(a.value(i), out).outcome()
-            })?;
-            Ok(Arc::new(array))
+            })
         })
     }
 
@@ -490,12 +576,11 @@ impl<'a> Call<'a> {
         &self,
         f: impl Fn(A::Item<'_>, B::Item<'_>, &mut String) -> R + Closure,
     ) -> Kernel {
-        columns(move |c, _| {
+        arrays(move |c, _| {
             let (a, b) = (c.column::<A>(0)?, c.column::<B>(1)?);
-            let array = collect_text(c.rows, c.nulls().as_ref(), |i, out| {
+            collect_text(c.rows, c.nulls().as_ref(), |i, out| {
                 f(a.value(i), b.value(i), out).outcome()
-            })?;
-            Ok(Arc::new(array))
+            })
         })
     }
 
@@ -504,13 +589,12 @@ impl<'a> Call<'a> {
         &self,
         f: impl Fn(A::Item<'_>, B::Item<'_>, C::Item<'_>, &mut String) -> R + Closure,
     ) -> Kernel {
-        columns(move |c, _| {
+        arrays(move |c, _| {
             let (a, b) = (c.column::<A>(0)?, c.column::<B>(1)?);
             let d = c.column::<C>(2)?;
-            let array = collect_text(c.rows, c.nulls().as_ref(), |i, out| {
+            collect_text(c.rows, c.nulls().as_ref(), |i, out| {
                 f(a.value(i), b.value(i), d.value(i), out).outcome()
-            })?;
-            Ok(Arc::new(array))
+            })
         })
     }
 }

@@ -7,11 +7,17 @@
 
 mod builtin;
 pub mod doc;
+mod java_regex;
 mod kernel;
 mod others;
+mod regex;
 pub mod registry;
+mod search;
 mod signature;
 mod string;
+#[cfg(test)]
+mod testing;
+mod utf16;
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +32,11 @@ pub use doc::{FunctionDoc, FunctionKind};
 pub use registry::FunctionRegistry;
 
 /// The built-ins by topic.
-static TOPICS: &[(&str, &[builtin::Builtin])] = &[("string", string::FUNCTIONS)];
+static TOPICS: &[(&str, &[builtin::Builtin])] = &[
+    ("string", string::FUNCTIONS),
+    ("string", search::FUNCTIONS),
+    ("string", regex::FUNCTIONS),
+];
 
 /// Whether two evaluations on the same row agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
