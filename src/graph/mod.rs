@@ -7,6 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::changelog::ChangelogMode;
 use crate::connectors::{SinkWriterFactory, SourceReaderFactory};
 use crate::error::Result;
 use crate::operators::{Operator, OperatorContext};
@@ -72,6 +73,8 @@ pub struct Vertex {
     pub kind: VertexKind,
     /// Columns of its output (of its input for a sink).
     pub schema: Schema,
+    /// The kinds that its output may contain, where the planner says so: checked in debug builds.
+    pub mode: Option<ChangelogMode>,
     /// Number of subtasks.
     pub parallelism: usize,
     /// Where its rows come from; empty for a source.

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::channel::Channel;
+use super::check::EdgeChecker;
 use super::control::Signal;
 use super::cut::{Cut, cut, is_direct};
 use super::exchange::Exchange;
@@ -160,6 +161,7 @@ impl Builder<'_> {
                 edges: Vec::new(),
                 metrics: Arc::clone(&own.metrics),
                 watermark: i64::MIN,
+                checker: EdgeChecker::new(&self.graph.vertices()[own.vertex], self.config.checks),
             });
         }
         let graph = self.graph;

@@ -109,26 +109,16 @@ mod tests {
     use super::*;
     use crate::graph::Distribution::{Forward, Hash, Rebalance, Single};
     use crate::graph::VertexId;
-    use crate::runtime::testing::{Pass, add, operator};
+    use crate::runtime::testing::{Builder, Pass, operator};
 
     fn graph(vertices: &[(usize, &[(usize, Distribution)])]) -> Graph {
         let mut built = Graph::default();
         for (parallelism, inputs) in vertices {
-            let ids: Vec<_> = inputs
-                .iter()
-                .map(|(from, _)| (VertexId(*from), 0))
-                .collect();
-            let mut template = Graph::default();
-            for vertex in built.vertices() {
-                template.add(vertex.clone());
+            let mut vertex = Builder::new("V", operator(|| Pass { tag: false }));
+            for (from, distribution) in *inputs {
+                vertex = vertex.from(VertexId(*from), distribution.clone());
             }
-            let id = add(&mut template, "V", operator(|| Pass { tag: false }), &ids);
-            let mut vertex = template.vertex(id).clone();
-            vertex.parallelism = *parallelism;
-            for (input, (_, distribution)) in vertex.inputs.iter_mut().zip(*inputs) {
-                input.distribution = distribution.clone();
-            }
-            built.add(vertex);
+            vertex.parallelism(*parallelism).add(&mut built);
         }
         built
     }

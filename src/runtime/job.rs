@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::build::{build, vertex_metrics};
+use super::check::EdgeChecks;
 use super::clock::{Clock, SystemClock};
 use super::control::JobControl;
 use super::metrics::VertexMetrics;
@@ -37,6 +38,8 @@ pub struct JobConfig {
     pub mini_batch_latency: Option<Duration>,
     /// `pipeline.max-parallelism`: the number of key groups.
     pub max_parallelism: u16,
+    /// How much of what travels on edges is checked.
+    pub checks: EdgeChecks,
     /// The job's switch: the same as that of the sinks that can stop it.
     pub control: JobControl,
 }
@@ -51,6 +54,7 @@ impl Default for JobConfig {
             state_memory_limit: None,
             mini_batch_latency: None,
             max_parallelism: DEFAULT_MAX_PARALLELISM,
+            checks: EdgeChecks::default(),
             control: JobControl::default(),
         }
     }

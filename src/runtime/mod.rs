@@ -2,6 +2,7 @@
 
 mod build;
 mod channel;
+pub mod check;
 pub mod clock;
 pub mod collect;
 pub mod combine;

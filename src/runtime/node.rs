@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::check::EdgeChecker;
 use super::clock::monotonic_ns;
 use super::combine::{Combined, WatermarkCombiner};
 use super::exchange::Exchange;
@@ -80,6 +81,7 @@ pub(super) struct Node {
     pub(super) metrics: Arc<OperatorMetrics>,
     /// The last watermark that went out.
     pub(super) watermark: i64,
+    pub(super) checker: Option<EdgeChecker>,
 }
 
 impl Node {
@@ -106,6 +108,7 @@ impl Node {
             edges: &mut self.edges,
             watermark: &mut self.watermark,
             metrics: &self.metrics,
+            checker: self.checker.as_mut(),
             tail,
             nested_ns: 0,
             failed: false,
@@ -261,6 +264,10 @@ impl<'a> Tail<'a> {
             }
             node.watermark = watermark;
         }
+        if let (Event::Batch(batch), Some(checker)) = (&event, &mut node.checker) {
+            let checked = checker.batch(batch);
+            checked.map_err(|e| e.context(&*node.description))?;
+        }
         node.emit(event, &mut tail).map(|_| ())
     }
 
@@ -283,6 +290,7 @@ struct Behind<'a> {
     edges: &'a mut [Edge],
     watermark: &'a mut i64,
     metrics: &'a OperatorMetrics,
+    checker: Option<&'a mut EdgeChecker>,
     tail: Tail<'a>,
     nested_ns: u64,
     failed: bool,
@@ -305,10 +313,16 @@ impl Behind<'_> {
 
 impl Downstream for Behind<'_> {
     fn batch(&mut self, batch: ChangeBatch) -> Result<()> {
+        if let Some(checker) = &mut self.checker {
+            checker.batch(&batch)?;
+        }
         self.send(Event::Batch(batch))
     }
 
     fn watermark(&mut self, watermark: i64) -> Result<()> {
+        if self.checker.is_some() {
+            EdgeChecker::watermark(*self.watermark, watermark)?;
+        }
         if watermark <= *self.watermark {
             return Ok(());
         }

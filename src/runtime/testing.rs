@@ -246,26 +246,61 @@ pub(super) fn source(acts: Vec<Act>) -> VertexKind {
     VertexKind::Source(Arc::new(Script(acts)))
 }
 
-/// Adds a vertex; its inputs are (vertex, port).
+/// A vertex in the making, of one column and parallelism 1.
+pub(super) struct Builder(pub(super) Vertex);
+
+impl Builder {
+    pub(super) fn new(name: &str, kind: VertexKind) -> Self {
+        Self(Vertex {
+            name: name.to_string(),
+            description: format!("{name}(test)"),
+            uid: name.to_string(),
+            signature: String::new(),
+            kind,
+            schema: schema(1),
+            mode: None,
+            parallelism: 1,
+            inputs: Vec::new(),
+        })
+    }
+
+    pub(super) fn columns(mut self, columns: usize) -> Self {
+        self.0.schema = schema(columns);
+        self
+    }
+
+    pub(super) fn parallelism(mut self, parallelism: usize) -> Self {
+        self.0.parallelism = parallelism;
+        self
+    }
+
+    /// Adds an input at port 0.
+    pub(super) fn from(mut self, from: VertexId, distribution: Distribution) -> Self {
+        let port = 0;
+        self.0.inputs.push(Input {
+            from,
+            port,
+            distribution,
+        });
+        self
+    }
+
+    pub(super) fn add(self, graph: &mut Graph) -> VertexId {
+        graph.add(self.0)
+    }
+}
+
+/// Adds a vertex whose inputs are (vertex, port).
 pub(super) fn add(
     graph: &mut Graph,
     name: &str,
     kind: VertexKind,
     inputs: &[(VertexId, usize)],
 ) -> VertexId {
-    let inputs = inputs.iter().map(|(from, port)| Input {
-        from: *from,
-        port: *port,
-        distribution: Distribution::Forward,
-    });
-    graph.add(Vertex {
-        name: name.to_string(),
-        description: format!("{name}(test)"),
-        uid: name.to_string(),
-        signature: String::new(),
-        kind,
-        schema: schema(1),
-        parallelism: 1,
-        inputs: inputs.collect(),
-    })
+    let mut builder = Builder::new(name, kind);
+    for (from, port) in inputs {
+        builder = builder.from(*from, Distribution::Forward);
+        builder.0.inputs.last_mut().unwrap().port = *port;
+    }
+    builder.add(graph)
 }

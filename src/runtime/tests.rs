@@ -10,7 +10,7 @@ use super::control::{JobControl, lock};
 use super::job::{Job, JobConfig, JobHandle};
 use super::output::Output;
 use super::testing::{
-    Act, Pass, Record, Seen, add, batch, insert, operator, rows, seen_rows, source,
+    Act, Builder, Pass, Record, Seen, add, batch, insert, operator, rows, seen_rows, source,
 };
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
@@ -21,6 +21,16 @@ fn run(graph: Graph, config: JobConfig) -> Result<JobHandle> {
     let job = Job::start(graph, config)?;
     job.wait()?;
     Ok(job)
+}
+
+fn add_tagged(graph: &mut Graph, name: &str, inputs: &[(VertexId, usize)]) -> VertexId {
+    let tag = operator(|| Pass { tag: true });
+    let mut vertex = Builder::new(name, tag).columns(2);
+    for (from, port) in inputs {
+        vertex = vertex.from(*from, Distribution::Forward);
+        vertex.0.inputs.last_mut().unwrap().port = *port;
+    }
+    vertex.add(graph)
 }
 
 fn numbers(range: std::ops::Range<i64>) -> Vec<Act> {
@@ -68,12 +78,7 @@ fn a_port_ends_when_all_its_inputs_have() {
     let b = add(&mut graph, "B", source(acts), &[]);
     let c = add(&mut graph, "C", source(Vec::new()), &[]);
     let inputs = [(a, 0), (b, 0), (c, 1)];
-    let union = add(
-        &mut graph,
-        "Union",
-        operator(|| Pass { tag: true }),
-        &inputs,
-    );
+    let union = add_tagged(&mut graph, "Union", &inputs);
     add(&mut graph, "Write", VertexKind::Sink(sink), &[(union, 0)]);
     run(graph, JobConfig::default()).unwrap();
     let expected = [&[0, 0], &[-1, 1], &[10, 0], &[11, 0], &[-1, 0]];
@@ -98,7 +103,7 @@ fn a_diamond_is_walked_depth_first() {
         &[(read, 0)],
     );
     let inputs = [(left, 0), (right, 1)];
-    let join = add(&mut graph, "Join", operator(|| Pass { tag: true }), &inputs);
+    let join = add_tagged(&mut graph, "Join", &inputs);
     add(&mut graph, "Write", VertexKind::Sink(sink), &[(join, 0)]);
     let config = JobConfig {
         batch_size: 1,
@@ -425,28 +430,6 @@ impl Operator for InOrder {
     }
 }
 
-fn spread(graph: &mut Graph, vertex: Spread) -> VertexId {
-    let mut parts = Graph::default();
-    for v in graph.vertices() {
-        parts.add(v.clone());
-    }
-    let inputs: Vec<_> = vertex.inputs.iter().map(|(from, _)| (*from, 0)).collect();
-    let id = add(&mut parts, vertex.name, vertex.kind, &inputs);
-    let mut built = parts.vertex(id).clone();
-    built.parallelism = vertex.parallelism;
-    for (input, (_, distribution)) in built.inputs.iter_mut().zip(vertex.inputs) {
-        input.distribution = distribution.clone();
-    }
-    graph.add(built)
-}
-
-struct Spread<'a> {
-    name: &'static str,
-    parallelism: usize,
-    kind: VertexKind,
-    inputs: &'a [(VertexId, Distribution)],
-}
-
 #[test]
 fn many_tiny_batches_cross_exchanges_in_order() {
     const KEYS: i64 = 50;
@@ -456,50 +439,36 @@ fn many_tiny_batches_cross_exchanges_in_order() {
         .collect();
     let (sink, seen) = Record::sink();
     let mut graph = Graph::default();
-    let read = add(&mut graph, "Read", source(rows), &[]);
+    let read = Builder::new("Read", source(rows))
+        .columns(2)
+        .add(&mut graph);
     let in_order = || {
         operator(|| InOrder {
             next: BTreeMap::new(),
         })
     };
     let hash = Distribution::Hash(vec![0]);
-    let first = spread(
-        &mut graph,
-        Spread {
-            name: "First",
-            parallelism: 3,
-            kind: in_order(),
-            inputs: &[(read, hash.clone())],
-        },
-    );
-    let pass = spread(
-        &mut graph,
-        Spread {
-            name: "Pass",
-            parallelism: 3,
-            kind: operator(|| Pass { tag: false }),
-            inputs: &[(first, Distribution::Rebalance)],
-        },
-    );
+    let first = Builder::new("First", in_order())
+        .parallelism(3)
+        .columns(2)
+        .from(read, hash.clone())
+        .add(&mut graph);
+    let pass = Builder::new("Pass", operator(|| Pass { tag: false }))
+        .parallelism(3)
+        .columns(2)
+        .from(first, Distribution::Rebalance)
+        .add(&mut graph);
     // Both paths from `First` meet again.
-    let count = spread(
-        &mut graph,
-        Spread {
-            name: "Count",
-            parallelism: 2,
-            kind: operator(|| Pass { tag: false }),
-            inputs: &[(pass, hash.clone()), (first, Distribution::Broadcast)],
-        },
-    );
-    spread(
-        &mut graph,
-        Spread {
-            name: "Write",
-            parallelism: 1,
-            kind: VertexKind::Sink(sink),
-            inputs: &[(count, Distribution::Single)],
-        },
-    );
+    let count = Builder::new("Count", operator(|| Pass { tag: false }))
+        .parallelism(2)
+        .columns(2)
+        .from(pass, hash.clone())
+        .from(first, Distribution::Broadcast)
+        .add(&mut graph);
+    Builder::new("Write", VertexKind::Sink(sink))
+        .parallelism(1)
+        .from(count, Distribution::Single)
+        .add(&mut graph);
     let config = JobConfig {
         batch_size: 2,
         ..JobConfig::default()
@@ -533,24 +502,16 @@ fn steps_order_the_rows_across_tasks() {
         let b = add(&mut graph, "B", acts(&[2, 3, 6, 8]), &[]);
         let c = add(&mut graph, "C", acts(&[7]), &[]);
         let hash = Distribution::Hash(vec![0]);
-        let union = spread(
-            &mut graph,
-            Spread {
-                name: "Union",
-                parallelism: 3,
-                kind: operator(|| Pass { tag: false }),
-                inputs: &[(a, hash.clone()), (b, hash.clone()), (c, hash)],
-            },
-        );
-        spread(
-            &mut graph,
-            Spread {
-                name: "Write",
-                parallelism: 1,
-                kind: VertexKind::Sink(sink),
-                inputs: &[(union, Distribution::Single)],
-            },
-        );
+        let union = Builder::new("Union", operator(|| Pass { tag: false }))
+            .parallelism(3)
+            .from(a, hash.clone())
+            .from(b, hash.clone())
+            .from(c, hash)
+            .add(&mut graph);
+        Builder::new("Write", VertexKind::Sink(sink))
+            .parallelism(1)
+            .from(union, Distribution::Single)
+            .add(&mut graph);
         run(graph, JobConfig::default()).unwrap();
         assert_eq!(
             seen_rows(&seen),
@@ -565,24 +526,14 @@ fn an_error_in_one_task_ends_all() {
     let mut acts = numbers(0..100);
     acts.push(Act::Forever);
     let read = add(&mut graph, "Read", source(acts), &[]);
-    let pass = spread(
-        &mut graph,
-        Spread {
-            name: "Pass",
-            parallelism: 3,
-            kind: operator(|| Pass { tag: false }),
-            inputs: &[(read, Distribution::Rebalance)],
-        },
-    );
-    spread(
-        &mut graph,
-        Spread {
-            name: "Fails",
-            parallelism: 1,
-            kind: operator(|| Fails),
-            inputs: &[(pass, Distribution::Single)],
-        },
-    );
+    let pass = Builder::new("Pass", operator(|| Pass { tag: false }))
+        .parallelism(3)
+        .from(read, Distribution::Rebalance)
+        .add(&mut graph);
+    Builder::new("Fails", operator(|| Fails))
+        .parallelism(1)
+        .from(pass, Distribution::Single)
+        .add(&mut graph);
     let text = run(graph, JobConfig::default()).unwrap_err().to_string();
     assert!(text.contains("division by zero"), "{text}");
 }

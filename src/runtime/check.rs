@@ -1,0 +1,197 @@
+//! Looks at what leaves a vertex and fails the job when it breaks the contract of the edge: wrong
+//! column types, kinds that its changelog mode excludes, a watermark that does not rise, and, where
+//! asked for, a withdrawal of a row that is not there.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt::Write as _;
+
+use arrow::array::RecordBatch;
+use arrow::row::{RowConverter, SortField};
+use arrow::util::display::array_value_to_string;
+
+use crate::changelog::{ChangeBatch, ChangelogMode};
+use crate::error::{Error, Result};
+use crate::graph::Vertex;
+
+/// How much is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EdgeChecks {
+    /// Nothing.
+    Off,
+    /// Types, kinds and watermarks.
+    Cheap,
+    /// Withdrawals too, by a copy of all rows: wrong below sources that withdraw what they never
+    /// sent, and below state that expires.
+    Withdrawals,
+}
+
+impl Default for EdgeChecks {
+    fn default() -> Self {
+        match cfg!(debug_assertions) {
+            true => Self::Cheap,
+            false => Self::Off,
+        }
+    }
+}
+
+/// Checks the output of one subtask.
+pub(super) struct EdgeChecker {
+    schema: arrow::datatypes::SchemaRef,
+    mode: Option<ChangelogMode>,
+    rows: Option<Rows>,
+}
+
+/// How often each row is there.
+struct Rows {
+    converter: RowConverter,
+    counts: BTreeMap<Box<[u8]>, usize>,
+}
+
+impl EdgeChecker {
+    pub(super) fn new(vertex: &Vertex, checks: EdgeChecks) -> Option<Self> {
+        if checks == EdgeChecks::Off {
+            return None;
+        }
+        let schema = vertex.schema.to_arrow();
+        let retracts = vertex
+            .mode
+            .is_some_and(|m| !m.is_append() && !m.is_upsert());
+        let rows = (checks == EdgeChecks::Withdrawals && retracts).then(|| {
+            let fields = schema.fields().iter();
+            let fields = fields
+                .map(|f| SortField::new(f.data_type().clone()))
+                .collect();
+            // Columns that have no row form (maps) leave the rows unchecked.
+            let converter = RowConverter::new(fields).ok()?;
+            Some(Rows {
+                converter,
+                counts: BTreeMap::new(),
+            })
+        });
+        Some(Self {
+            schema,
+            mode: vertex.mode,
+            rows: rows.flatten(),
+        })
+    }
+
+    pub(super) fn batch(&mut self, batch: &ChangeBatch) -> Result<()> {
+        let actual = batch.schema();
+        let fields = self.schema.fields();
+        let same_type = |i: usize| {
+            let (expected, actual) = (fields[i].data_type(), actual.field(i).data_type());
+            expected.equals_datatype(actual)
+        };
+        if actual.fields().len() != fields.len() || !(0..fields.len()).all(same_type) {
+            return Err(Error::internal(format!(
+                "a batch has columns {actual:?}, declared are {:?}",
+                self.schema
+            )));
+        }
+        if let Some(mode) = self.mode
+            && let Some(kind) = batch.kinds().find(|k| !mode.contains(*k))
+        {
+            return Err(Error::internal(format!(
+                "a row of kind {kind} where the changelog mode is {mode}"
+            )));
+        }
+        self.rows.as_mut().map_or(Ok(()), |rows| rows.apply(batch))
+    }
+
+    pub(super) fn watermark(last: i64, watermark: i64) -> Result<()> {
+        match watermark > last {
+            true => Ok(()),
+            false => Err(Error::internal(format!(
+                "the watermark {watermark} follows {last}"
+            ))),
+        }
+    }
+}
+
+impl Rows {
+    fn apply(&mut self, batch: &ChangeBatch) -> Result<()> {
+        let keys = self.converter.convert_columns(batch.rows().columns())?;
+        for (row, key) in keys.iter().enumerate() {
+            let kind = batch.kind(row);
+            match self.counts.entry(key.as_ref().into()) {
+                Entry::Occupied(mut there) if kind.is_add() => *there.get_mut() += 1,
+                Entry::Occupied(mut there) if *there.get() > 1 => *there.get_mut() -= 1,
+                Entry::Occupied(there) => {
+                    there.remove();
+                }
+                Entry::Vacant(absent) if kind.is_add() => {
+                    absent.insert(1);
+                }
+                Entry::Vacant(_) => {
+                    return Err(Error::internal(format!(
+                        "{kind}[{}] withdraws a row that is not there",
+                        text(batch.rows(), row)
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn text(rows: &RecordBatch, row: usize) -> String {
+    let mut text = String::new();
+    for (i, column) in rows.columns().iter().enumerate() {
+        let value = match column.is_null(row) {
+            true => "NULL".to_string(),
+            false => array_value_to_string(column, row).unwrap_or_default(),
+        };
+        let _ = write!(text, "{}{value}", if i > 0 { ", " } else { "" });
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::changelog::RowKind::{Delete, Insert, UpdateAfter, UpdateBefore};
+    use crate::runtime::testing::{Builder, Row, batch, source};
+
+    fn check(mode: ChangelogMode, rows: &[Row]) -> Result<()> {
+        let mut vertex = Builder::new("V", source(Vec::new())).0;
+        vertex.mode = Some(mode);
+        let checker = EdgeChecker::new(&vertex, EdgeChecks::Withdrawals);
+        checker.unwrap().batch(&batch(rows))
+    }
+
+    #[test]
+    fn a_withdrawal_of_a_row_that_is_there_passes() {
+        let rows = [
+            (Insert, vec![1]),
+            (Insert, vec![1]),
+            (UpdateBefore, vec![1]),
+            (UpdateAfter, vec![2]),
+            (Delete, vec![1]),
+            (Delete, vec![2]),
+        ];
+        check(ChangelogMode::RETRACT, &rows).unwrap();
+    }
+
+    #[test]
+    fn a_withdrawal_of_a_row_that_is_not_there_is_found() {
+        let rows = [(Insert, vec![1]), (Delete, vec![1]), (Delete, vec![1])];
+        let error = check(ChangelogMode::RETRACT, &rows).unwrap_err();
+        assert!(error.to_string().contains("-D[1] withdraws"), "{error}");
+        check(ChangelogMode::UPSERT, &rows).unwrap();
+    }
+
+    #[test]
+    fn kinds_and_types_must_be_those_declared() {
+        let error = check(ChangelogMode::APPEND, &[(UpdateAfter, vec![1])]).unwrap_err();
+        assert!(error.to_string().contains("+U where"), "{error}");
+        let error = check(ChangelogMode::APPEND, &[(Insert, vec![1, 2])]).unwrap_err();
+        assert!(error.to_string().contains("columns"), "{error}");
+    }
+
+    #[test]
+    fn watermarks_must_rise() {
+        assert!(EdgeChecker::watermark(5, 6).is_ok());
+        assert!(EdgeChecker::watermark(5, 5).is_err());
+    }
+}
