@@ -8,6 +8,7 @@ mod changes;
 pub mod constraint_enforcer;
 pub mod drop_update_before;
 pub mod expand;
+pub mod join;
 mod last_rows;
 mod predicate;
 pub mod sink_upsert_materializer;

@@ -1,0 +1,337 @@
+//! The regular join: both sides are remembered for ever (or for their TTL), every row meets what is
+//! there of the other side. Inner, outer, semi and anti; with or without keys.
+//!
+//! - [`probe`]: the algorithm, one batch against the other side's state,
+//! - [`side`]: that state; [`group`]: its rows of one join key,
+//! - [`condition`]: what else must hold of a pair; [`changes`]: what is emitted.
+//!
+//! Kinds and order of the changes are those of Flink: an inner join passes the input's kinds on; an
+//! outer join emits `+I` and `-D` (and `-U` of its inner side), with a row of NULLs that comes and
+//! goes; the matches of a row come in the order of Flink's heap state.
+
+mod changes;
+pub(crate) mod condition;
+mod group;
+mod probe;
+mod side;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::datatypes::SchemaRef;
+
+use self::changes::Changes;
+use self::condition::JoinCondition;
+use self::probe::{Probe, Role};
+use self::side::Side;
+use super::{Operator, OperatorContext, StateSize};
+use crate::changelog::ChangeBatch;
+use crate::error::{Error, Result};
+use crate::expr::Expr;
+use crate::runtime::output::Output;
+use crate::state::binary_row::BinaryRows;
+use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
+use crate::state::snapshot::{OperatorSnapshot, RestoreState};
+use crate::types::Schema;
+
+/// Which rows a join gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum JoinType {
+    /// Pairs.
+    Inner,
+    /// Pairs, and left rows without a match.
+    Left,
+    /// Pairs, and right rows without a match.
+    Right,
+    /// Pairs, and rows of either side without a match.
+    Full,
+    /// Left rows with a match.
+    Semi,
+    /// Left rows without a match.
+    Anti,
+}
+
+impl JoinType {
+    /// Whether left rows without a match are part of the result, padded with NULLs.
+    #[must_use]
+    pub fn is_left_outer(self) -> bool {
+        matches!(self, Self::Left | Self::Full)
+    }
+
+    /// Whether right rows without a match are part of the result, padded with NULLs.
+    #[must_use]
+    pub fn is_right_outer(self) -> bool {
+        matches!(self, Self::Right | Self::Full)
+    }
+
+    /// Whether the result has the columns of the left side only.
+    #[must_use]
+    pub fn is_left_only(self) -> bool {
+        matches!(self, Self::Semi | Self::Anti)
+    }
+}
+
+/// What is known of the rows of an input: EXPLAIN's `leftInputSpec` and `rightInputSpec`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UniqueKey {
+    /// Nothing: a row may be there several times.
+    None,
+    /// No two rows agree in these columns.
+    Columns(Vec<usize>),
+    /// No two rows agree in the join key.
+    JoinKey,
+}
+
+/// One input of a join.
+#[derive(Debug, Clone)]
+pub struct JoinInput {
+    /// Its columns.
+    pub schema: Schema,
+    /// Its columns of the join key, in the order of the other side's.
+    pub keys: Vec<usize>,
+    /// What is known of its rows.
+    pub unique_key: UniqueKey,
+    /// Time after which a row that was not written is forgotten, ms; 0 for never.
+    pub ttl_ms: i64,
+}
+
+/// A regular join.
+#[derive(Debug, Clone)]
+pub struct JoinSpec {
+    /// Which rows it gives.
+    pub join_type: JoinType,
+    /// Port 0.
+    pub left: JoinInput,
+    /// Port 1.
+    pub right: JoinInput,
+    /// By key column: whether NULL matches NULL (`IS NOT DISTINCT FROM`).
+    pub null_safe: Vec<bool>,
+    /// What else must hold of a pair, over the columns of left, then right.
+    pub condition: Option<Expr>,
+    /// Columns of the result: left, then right unless the join type is left only.
+    pub output: Schema,
+}
+
+/// The operator. Port 0 is the left input.
+#[derive(Debug)]
+pub struct Join {
+    spec: JoinSpec,
+    context: OperatorContext,
+    condition: Option<JoinCondition>,
+    schema: SchemaRef,
+    encoder: KeyEncoder,
+    /// The join keys of both sides.
+    table: KeyTable,
+    left: Side,
+    right: Side,
+    watermark: i64,
+    // Buffers.
+    keys: EncodedKeys,
+    slots: Vec<u32>,
+    fresh: Vec<u32>,
+    rows: BinaryRows,
+    changes: Changes,
+    emptied: Vec<u32>,
+}
+
+impl Join {
+    /// An operator without state.
+    ///
+    /// # Errors
+    /// When the condition cannot be compiled or the sides' keys do not fit each other.
+    pub fn new(spec: JoinSpec, context: &OperatorContext) -> Result<Self> {
+        let key_types = |input: &JoinInput| input.schema.project(&input.keys).types();
+        let types = key_types(&spec.left);
+        let fits = types.len() == spec.null_safe.len()
+            && types.len() == spec.right.keys.len()
+            && types
+                .iter()
+                .zip(key_types(&spec.right))
+                .all(|(l, r)| l.to_arrow() == r.to_arrow());
+        if !fits {
+            return Err(Error::internal("the keys of a join do not fit each other"));
+        }
+        let condition = spec
+            .condition
+            .as_ref()
+            .map(|condition| {
+                let (left, right) = (&spec.left.schema, &spec.right.schema);
+                JoinCondition::new(condition, left, right, &context.environment)
+            })
+            .transpose()?;
+        let side = |input: &JoinInput, counts_matches| {
+            let unique_key = input.unique_key.clone();
+            Side::new(&input.schema, unique_key, counts_matches, input.ttl_ms)
+        };
+        let join_type = spec.join_type;
+        let encoder = KeyEncoder::new(&types)?;
+        Ok(Self {
+            condition,
+            schema: spec.output.to_arrow(),
+            table: encoder.table(),
+            encoder,
+            left: side(
+                &spec.left,
+                join_type.is_left_outer() || join_type.is_left_only(),
+            ),
+            right: side(&spec.right, join_type.is_right_outer()),
+            watermark: i64::MIN,
+            keys: EncodedKeys::default(),
+            slots: Vec::new(),
+            fresh: Vec::new(),
+            rows: BinaryRows::default(),
+            changes: Changes::default(),
+            emptied: Vec::new(),
+            context: context.clone(),
+            spec,
+        })
+    }
+
+    fn role(&self, port: usize) -> Role {
+        let join_type = self.spec.join_type;
+        let anti = join_type == JoinType::Anti;
+        let outer = (join_type.is_left_outer(), join_type.is_right_outer());
+        match (join_type.is_left_only(), port) {
+            (true, 0) => Role::Tested { anti },
+            (true, _) => Role::Testing { anti },
+            (false, 0) => Role::Joined {
+                own_outer: outer.0,
+                other_outer: outer.1,
+            },
+            (false, _) => Role::Joined {
+                own_outer: outer.1,
+                other_outer: outer.0,
+            },
+        }
+    }
+
+    /// Finds the slots of the rows' join keys, and the rows whose key equals nothing.
+    fn intern(&mut self, port: usize, batch: &RecordBatch) -> Result<Option<BooleanBuffer>> {
+        let input = match port {
+            0 => &self.spec.left,
+            _ => &self.spec.right,
+        };
+        let columns: Vec<ArrayRef> = input
+            .keys
+            .iter()
+            .map(|column| batch.column(*column).clone())
+            .collect();
+        self.encoder
+            .encode(&columns, batch.num_rows(), &mut self.keys)?;
+        self.table
+            .intern(&self.keys, &mut self.slots, &mut self.fresh)?;
+        let bound = self.table.slot_bound();
+        self.left.reserve_slots(bound);
+        self.right.reserve_slots(bound);
+        let valid = columns
+            .iter()
+            .zip(&self.spec.null_safe)
+            .filter(|(_, null_safe)| !**null_safe)
+            .fold(None, |nulls, (column, _)| {
+                NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref())
+            });
+        Ok(valid
+            .filter(|valid| valid.null_count() > 0)
+            .map(|valid| !valid.inner()))
+    }
+
+    /// Forgets join keys that have no row.
+    fn release_keys(&mut self) {
+        for slot in self.emptied.drain(..) {
+            let vacant = self.left.is_vacant(slot) && self.right.is_vacant(slot);
+            if vacant && self.table.is_live(slot) {
+                self.table.remove(slot);
+            }
+        }
+    }
+}
+
+impl Operator for Join {
+    fn process(&mut self, port: usize, batch: ChangeBatch, out: &mut Output<'_>) -> Result<()> {
+        let unmatchable = self.intern(port, batch.rows())?;
+        let role = self.role(port);
+        let (own, other) = match port {
+            0 => (&mut self.left, &mut self.right),
+            _ => (&mut self.right, &mut self.left),
+        };
+        own.codec
+            .encode(batch.rows().columns(), batch.len(), &mut self.rows)?;
+        Probe {
+            role,
+            own_is_left: port == 0,
+            own,
+            other,
+            batch: batch.rows(),
+            kinds: batch.ops(),
+            encoded: &self.rows,
+            slots: &self.slots,
+            unmatchable,
+            condition: self.condition.as_ref(),
+            context: &self.context,
+            watermark: self.watermark,
+            now: self.context.clock.now_ms(),
+            schema: &self.schema,
+            changes: &mut self.changes,
+            emptied: &mut self.emptied,
+        }
+        .run(out)?;
+        self.release_keys();
+        Ok(())
+    }
+
+    fn watermark(&mut self, watermark: i64, out: &mut Output<'_>) -> Result<()> {
+        self.watermark = watermark;
+        out.watermark(watermark)
+    }
+
+    fn snapshot(&mut self) -> Result<OperatorSnapshot> {
+        let mut snapshot = OperatorSnapshot {
+            watermark: (self.watermark > i64::MIN).then_some(self.watermark),
+            ..OperatorSnapshot::default()
+        };
+        snapshot::save(
+            "left",
+            &self.left,
+            &self.spec.left,
+            &self.table,
+            &mut snapshot,
+        )?;
+        snapshot::save(
+            "right",
+            &self.right,
+            &self.spec.right,
+            &self.table,
+            &mut snapshot,
+        )?;
+        Ok(snapshot)
+    }
+
+    fn restore(&mut self, state: RestoreState) -> Result<()> {
+        self.watermark = state.watermark.unwrap_or(i64::MIN);
+        for port in [0, 1] {
+            let name = ["left", "right"][port];
+            for saved in state.batches(name) {
+                let input = [&self.spec.left, &self.spec.right][port].schema.len();
+                let (rows, metas) = snapshot::split(saved, self.spec.null_safe.len(), input)?;
+                self.intern(port, &rows)?;
+                let side = [&mut self.left, &mut self.right].into_iter().nth(port);
+                let side = side.expect("two sides");
+                side.codec
+                    .encode(rows.columns(), rows.num_rows(), &mut self.rows)?;
+                for (row, meta) in metas.into_iter().enumerate() {
+                    side.insert(self.slots[row], self.rows.get(row), meta);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn state_size(&self) -> StateSize {
+        StateSize {
+            rows: self.left.rows.len() + self.right.rows.len(),
+            bytes: self.left.memory_size() + self.right.memory_size() + self.table.memory_size(),
+        }
+    }
+}
