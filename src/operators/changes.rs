@@ -27,9 +27,12 @@ pub(super) struct Changes {
     ranks: Option<Vec<i64>>,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Place {
+/// Where a row to emit comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// This row of the input.
     Input(u32),
+    /// This one of the rows of state that were handed over since the last [`Changes::emit`].
     Stored(u32),
 }
 
@@ -67,10 +70,21 @@ impl Changes {
 
     /// Adds a row of state; its bytes are copied.
     pub(super) fn stored(&mut self, kind: RowKind, row: &[u8]) {
-        self.kinds.push(kind);
-        self.places.push(Place::Stored(index(self.ends.len())));
+        let place = self.keep(row);
+        self.push(kind, place);
+    }
+
+    /// Takes a copy of a row of state, to be [pushed](Self::push) once or several times.
+    pub(super) fn keep(&mut self, row: &[u8]) -> Place {
         self.bytes.extend_from_slice(row);
         self.ends.push(self.bytes.len());
+        Place::Stored(index(self.ends.len() - 1))
+    }
+
+    /// Adds the row at `place`.
+    pub(super) fn push(&mut self, kind: RowKind, place: Place) {
+        self.kinds.push(kind);
+        self.places.push(place);
     }
 
     /// Gives the row added last its number.
@@ -96,6 +110,8 @@ impl Changes {
         out: &mut Output<'_>,
     ) -> Result<()> {
         if self.kinds.is_empty() {
+            self.bytes.clear();
+            self.ends.clear();
             return Ok(());
         }
         let mut columns = self.columns(input, codec)?;
@@ -117,7 +133,8 @@ impl Changes {
         let starts = std::iter::once(&0).chain(&self.ends);
         let rows = starts.zip(&self.ends).map(|(s, e)| &self.bytes[*s..*e]);
         let stored = codec.decode(rows)?;
-        if self.ends.len() == self.places.len() {
+        let in_order = |(i, place): (usize, &Place)| *place == Place::Stored(index(i));
+        if self.ends.len() == self.places.len() && self.places.iter().enumerate().all(in_order) {
             return Ok(stored);
         }
         let indices: Vec<(usize, usize)> = self

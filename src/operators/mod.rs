@@ -11,6 +11,7 @@ pub mod expand;
 pub mod join;
 mod last_rows;
 mod predicate;
+pub mod rank;
 pub mod sink_upsert_materializer;
 #[cfg(test)]
 pub(crate) mod testing;

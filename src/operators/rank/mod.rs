@@ -1,0 +1,528 @@
+//! `Rank`: Top-N by `ROW_NUMBER`, and with it `SortLimit` (`ORDER BY .. LIMIT`) and `Limit`.
+//!
+//! Each partition keeps its rows in order ([`sorted_rows`]); of input that only grows or improves no
+//! more than the N best. What is emitted for a change depends on whether the output tells the rank:
+//!
+//! - with the rank (or a range that does not start at 1), every row that moves is updated:
+//!   `-U[old at r] +U[new at r]` for each rank r from the change down to N,
+//! - without, only the row that comes and the row that goes: `-D[the (N+1)th] +I[the new one]`.
+
+mod sorted_rows;
+mod strategies;
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+use arrow::compute::{SortOptions, cast};
+use arrow::datatypes::{DataType as ArrowType, Int64Type};
+
+use self::sorted_rows::{Entry, Position, SortedRows};
+use super::changes::{Changes, Place};
+use super::last_rows::anonymous_batch;
+use super::{Operator, OperatorContext, StateSize};
+use crate::changelog::{ChangeBatch, RowKind};
+use crate::error::{Error, Result};
+use crate::runtime::output::Output;
+use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
+use crate::state::rows::{EncodedRows, RowCodec, RowId, RowStore, check_columns};
+use crate::state::snapshot::{OperatorSnapshot, RestoreState};
+use crate::types::{DataType, Schema};
+
+/// A column to sort by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SortColumn {
+    /// Column of the input.
+    pub column: usize,
+    /// `DESC`.
+    pub descending: bool,
+    /// `NULLS FIRST`.
+    pub nulls_first: bool,
+}
+
+impl SortColumn {
+    /// Arrow's words for it.
+    #[must_use]
+    pub fn options(&self) -> SortOptions {
+        SortOptions {
+            descending: self.descending,
+            nulls_first: self.nulls_first,
+        }
+    }
+}
+
+/// The last rank of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RankEnd {
+    /// This rank.
+    Constant(u64),
+    /// What this column says in the first row of a partition.
+    Column(usize),
+}
+
+/// What the input is known to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RankStrategy {
+    /// Rows are added only.
+    AppendFast,
+    /// Rows are added, and those that agree on these columns replaced by rows that sort no later.
+    UpdateFast(Vec<usize>),
+    /// Anything.
+    Retract,
+}
+
+/// How rows are ranked.
+#[derive(Debug, Clone)]
+pub struct RankSpec {
+    /// Columns of the input.
+    pub schema: Schema,
+    /// `PARTITION BY`.
+    pub partition_by: Vec<usize>,
+    /// `ORDER BY`; without columns, by arrival (also for processing time).
+    pub order_by: Vec<SortColumn>,
+    /// What the input is known to do.
+    pub strategy: RankStrategy,
+    /// The first rank of the output, from 1.
+    pub rank_start: u64,
+    /// The last rank of the output.
+    pub rank_end: RankEnd,
+    /// Whether the output has the rank, a `BIGINT`, as a last column.
+    pub output_rank: bool,
+    /// Whether the reader wants `-U`.
+    pub generate_update_before: bool,
+    /// `table.exec.state.ttl`, ms.
+    pub ttl_ms: Option<i64>,
+    /// Columns of the output.
+    pub output: Schema,
+}
+
+impl RankSpec {
+    /// `ORDER BY order_by LIMIT fetch OFFSET offset`; without `order_by`, `LIMIT` alone.
+    #[must_use]
+    pub fn limit(
+        schema: Schema,
+        order_by: Vec<SortColumn>,
+        strategy: RankStrategy,
+        offset: u64,
+        fetch: u64,
+    ) -> Self {
+        Self {
+            output: schema.clone(),
+            schema,
+            partition_by: Vec::new(),
+            order_by,
+            strategy,
+            rank_start: offset.saturating_add(1),
+            rank_end: RankEnd::Constant(offset.saturating_add(fetch)),
+            output_rank: false,
+            generate_update_before: true,
+            ttl_ms: None,
+        }
+    }
+}
+
+/// The operator.
+#[derive(Debug)]
+pub struct Rank {
+    partition_by: Vec<usize>,
+    order_by: Vec<usize>,
+    rank_end: RankEnd,
+    strategy: Strategy,
+    types: Vec<DataType>,
+    encoder: KeyEncoder,
+    table: KeyTable,
+    /// By partition.
+    partitions: Vec<Partition>,
+    sort_codec: RowCodec,
+    codec: RowCodec,
+    row_keys: Option<RowKeys>,
+    core: Core,
+    context: OperatorContext,
+    // Of the batch at hand.
+    keys: EncodedKeys,
+    slots: Vec<u32>,
+    fresh: Vec<u32>,
+    sorts: EncodedRows,
+    rows: EncodedRows,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Strategy {
+    /// Append by arrival: counts, no rows.
+    Count,
+    Append,
+    Update,
+    Retract,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Partition {
+    rows: SortedRows,
+    /// Rows so far, for [`Strategy::Count`].
+    count: u64,
+    /// The last rank, once a row has told it.
+    end: Option<u64>,
+}
+
+/// What all partitions share: the rows' bytes and the output.
+#[derive(Debug)]
+struct Core {
+    store: RowStore,
+    changes: Changes,
+    /// Where the rows of state that were emitted already stand in the output, by row.
+    places: Vec<Option<Place>>,
+    placed: Vec<RowId>,
+    rank_start: u64,
+    with_rank: bool,
+    /// Whether a partition has one row of output, which changes are updates of.
+    top_1: bool,
+    generate_update_before: bool,
+    scratch: Vec<u8>,
+}
+
+/// Rows by the key that updates agree on.
+#[derive(Debug)]
+struct RowKeys {
+    columns: Vec<usize>,
+    encoder: KeyEncoder,
+    table: KeyTable,
+    /// By slot of the row key.
+    rows: Vec<Option<Entry>>,
+    /// Slot of the row key, by row.
+    slot_of: Vec<u32>,
+    keys: EncodedKeys,
+    slots: Vec<u32>,
+    fresh: Vec<u32>,
+    /// Slots whose row was pushed out in this batch.
+    vacated: Vec<u32>,
+}
+
+impl RowKeys {
+    fn new(schema: &Schema, columns: &[usize]) -> Result<Self> {
+        let encoder = KeyEncoder::new(&schema.project(columns).types())?;
+        Ok(Self {
+            columns: columns.to_vec(),
+            table: encoder.table(),
+            encoder,
+            rows: Vec::new(),
+            slot_of: Vec::new(),
+            keys: EncodedKeys::default(),
+            slots: Vec::new(),
+            fresh: Vec::new(),
+            vacated: Vec::new(),
+        })
+    }
+
+    fn begin(&mut self, columns: &[ArrayRef], len: usize) -> Result<()> {
+        let columns = select(columns, &self.columns);
+        self.encoder.encode(&columns, len, &mut self.keys)?;
+        self.table
+            .intern(&self.keys, &mut self.slots, &mut self.fresh)?;
+        self.rows.resize(self.table.slot_bound(), None);
+        Ok(())
+    }
+
+    /// The row that row `i` replaces.
+    fn find(&self, i: usize) -> Option<Entry> {
+        self.rows[self.slots[i] as usize]
+    }
+
+    fn put(&mut self, i: usize, entry: Entry) {
+        let slot = self.slots[i];
+        self.rows[slot as usize] = Some(entry);
+        let id = entry.id.0 as usize;
+        if self.slot_of.len() <= id {
+            self.slot_of.resize(id + 1, 0);
+        }
+        self.slot_of[id] = slot;
+    }
+
+    fn forget(&mut self, entry: Entry) {
+        let slot = self.slot_of[entry.id.0 as usize];
+        self.rows[slot as usize] = None;
+        self.vacated.push(slot);
+    }
+
+    fn finish(&mut self) {
+        let batch = std::mem::take(&mut self.slots);
+        for slot in batch.iter().chain(&std::mem::take(&mut self.vacated)) {
+            if self.rows[*slot as usize].is_none() && self.table.is_live(*slot) {
+                self.table.remove(*slot);
+            }
+        }
+        self.slots = batch;
+    }
+}
+
+fn select(columns: &[ArrayRef], indices: &[usize]) -> Vec<ArrayRef> {
+    indices.iter().map(|c| Arc::clone(&columns[*c])).collect()
+}
+
+impl Rank {
+    /// The operator for `spec`.
+    ///
+    /// # Errors
+    /// When a type has no row form.
+    pub fn new(spec: &RankSpec, context: &OperatorContext) -> Result<Self> {
+        let types = spec.schema.types();
+        let encoder = KeyEncoder::new(&spec.schema.project(&spec.partition_by).types())?;
+        let sort = spec.order_by.iter();
+        let sort_codec = RowCodec::sorted(sort.map(|s| (&types[s.column], s.options())))?;
+        let row_keys = match &spec.strategy {
+            RankStrategy::UpdateFast(key) => Some(RowKeys::new(&spec.schema, key)?),
+            _ => None,
+        };
+        let strategy = match &spec.strategy {
+            RankStrategy::AppendFast if spec.order_by.is_empty() => Strategy::Count,
+            RankStrategy::AppendFast => Strategy::Append,
+            RankStrategy::UpdateFast(_) => Strategy::Update,
+            RankStrategy::Retract => Strategy::Retract,
+        };
+        let output = spec.output.to_arrow();
+        Ok(Self {
+            partition_by: spec.partition_by.clone(),
+            order_by: spec.order_by.iter().map(|s| s.column).collect(),
+            rank_end: spec.rank_end,
+            strategy,
+            table: encoder.table(),
+            encoder,
+            partitions: Vec::new(),
+            sort_codec,
+            codec: RowCodec::new(&types)?,
+            types,
+            row_keys,
+            core: Core {
+                store: RowStore::default(),
+                changes: match spec.output_rank {
+                    true => Changes::with_rank(output),
+                    false => Changes::new(output),
+                },
+                places: Vec::new(),
+                placed: Vec::new(),
+                rank_start: spec.rank_start.max(1),
+                with_rank: spec.output_rank || spec.rank_start > 1,
+                top_1: spec.rank_end == RankEnd::Constant(1),
+                generate_update_before: spec.generate_update_before,
+                scratch: Vec::new(),
+            },
+            context: context.clone(),
+            keys: EncodedKeys::default(),
+            slots: Vec::new(),
+            fresh: Vec::new(),
+            sorts: EncodedRows::default(),
+            rows: EncodedRows::default(),
+        })
+    }
+
+    fn begin(&mut self, columns: &[ArrayRef], len: usize) -> Result<()> {
+        let keys = select(columns, &self.partition_by);
+        self.encoder.encode(&keys, len, &mut self.keys)?;
+        self.table
+            .intern(&self.keys, &mut self.slots, &mut self.fresh)?;
+        self.partitions
+            .resize(self.table.slot_bound(), Partition::default());
+        if self.strategy != Strategy::Count {
+            let sorts = select(columns, &self.order_by);
+            self.sort_codec.encode(&sorts, len, &mut self.sorts)?;
+            self.codec.encode(columns, len, &mut self.rows)?;
+        }
+        if let Some(row_keys) = &mut self.row_keys {
+            row_keys.begin(columns, len)?;
+        }
+        Ok(())
+    }
+
+    /// Drops the partitions of the batch that are empty.
+    fn finish(&mut self) {
+        if let Some(row_keys) = &mut self.row_keys {
+            row_keys.finish();
+        }
+        for slot in &self.slots {
+            let partition = &mut self.partitions[*slot as usize];
+            if partition.rows.is_empty() && partition.count == 0 && self.table.is_live(*slot) {
+                *partition = Partition::default();
+                self.table.remove(*slot);
+            }
+        }
+    }
+
+    /// The last rank of the partition of row `i`.
+    fn end(&mut self, i: usize, ends: Option<&Int64Array>) -> u64 {
+        match (self.rank_end, ends) {
+            (RankEnd::Constant(end), _) => end,
+            (RankEnd::Column(_), ends) => {
+                let told = || ends.map_or(0, |e| u64::try_from(e.value(i)).unwrap_or(0));
+                let partition = &mut self.partitions[self.slots[i] as usize];
+                *partition.end.get_or_insert_with(told)
+            }
+        }
+    }
+
+    /// The column that tells the last rank, as `BIGINT`.
+    fn ends(&self, columns: &[ArrayRef]) -> Result<Option<Int64Array>> {
+        let RankEnd::Column(column) = self.rank_end else {
+            return Ok(None);
+        };
+        let ends = cast(&columns[column], &ArrowType::Int64)?;
+        Ok(Some(ends.as_primitive::<Int64Type>().clone()))
+    }
+
+    fn row(&mut self, i: usize, kind: RowKind, end: u64) {
+        let partition = &mut self.partitions[self.slots[i] as usize];
+        let new = NewRow {
+            i,
+            sort: self.sorts.bytes(i),
+            row: self.rows.bytes(i),
+        };
+        let known = match (self.strategy, kind.is_add(), &mut self.row_keys) {
+            (Strategy::Count, true, _) => {
+                self.core.count(partition, i, end);
+                true
+            }
+            (Strategy::Append, true, _) => {
+                self.core.append(&mut partition.rows, &new, end);
+                true
+            }
+            (Strategy::Update, true, Some(keys)) => {
+                self.core.update(&mut partition.rows, keys, &new, end);
+                true
+            }
+            (Strategy::Retract, true, _) => {
+                self.core.add(&mut partition.rows, &new, end);
+                true
+            }
+            (Strategy::Retract, false, _) => self.core.withdraw(&mut partition.rows, &new, end),
+            _ => false,
+        };
+        if !known {
+            self.context.metrics.inconsistent_dropped.add(1);
+        }
+    }
+}
+
+/// A row of the input.
+struct NewRow<'a> {
+    i: usize,
+    sort: &'a [u8],
+    row: &'a [u8],
+}
+
+impl Operator for Rank {
+    fn process(&mut self, _port: usize, batch: ChangeBatch, out: &mut Output<'_>) -> Result<()> {
+        let rows = batch.rows();
+        self.begin(rows.columns(), batch.len())?;
+        let ends = self.ends(rows.columns())?;
+        for (i, kind) in batch.kinds().enumerate() {
+            let end = self.end(i, ends.as_ref());
+            self.row(i, kind, end);
+            if self.core.changes.is_full() {
+                self.core.changes.emit(rows, &self.codec, out)?;
+                self.core.forget_stored();
+            }
+        }
+        self.finish();
+        self.core.changes.emit(rows, &self.codec, out)?;
+        self.core.forget_all();
+        Ok(())
+    }
+
+    fn snapshot(&mut self) -> Result<OperatorSnapshot> {
+        let mut snapshot = OperatorSnapshot::default();
+        let keys = self.partition_by.len();
+        let live: Vec<u32> = self.table.slots().collect();
+        let (mut slots, mut rows) = (Vec::new(), Vec::new());
+        for slot in &live {
+            for entry in self.partitions[*slot as usize].rows.iter() {
+                slots.push(*slot);
+                rows.push(entry);
+            }
+        }
+        let mut columns = self.table.decode(&self.encoder, slots)?;
+        let bytes = rows.iter().map(|entry| entry.row(&self.core.store));
+        columns.extend(self.codec.decode(bytes)?);
+        snapshot.add("rows", keys, anonymous_batch(columns, rows.len())?);
+
+        if self.strategy == Strategy::Count || self.rank_end != self.constant_end() {
+            let mut columns = self.table.decode(&self.encoder, live.iter().copied())?;
+            let partitions = live.iter().map(|slot| &self.partitions[*slot as usize]);
+            let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+            let counts = partitions.clone().map(|p| number(p.count));
+            columns.push(Arc::new(Int64Array::from_iter_values(counts)));
+            let ends: Int64Array = partitions.map(|p| p.end.map(number)).collect();
+            columns.push(Arc::new(ends));
+            snapshot.add("partitions", keys, anonymous_batch(columns, live.len())?);
+        }
+        Ok(snapshot)
+    }
+
+    fn restore(&mut self, state: RestoreState) -> Result<()> {
+        let keys = self.partition_by.len();
+        for batch in state.batches("partitions") {
+            let (columns, numbers) = batch.columns().split_at(keys);
+            let numbers: Option<Vec<_>> = numbers
+                .iter()
+                .map(|c| c.as_primitive_opt::<Int64Type>())
+                .collect();
+            let Some([counts, ends]) = numbers.as_deref() else {
+                return Err(Error::checkpoint("saved partitions have other columns"));
+            };
+            self.encoder
+                .encode(columns, batch.num_rows(), &mut self.keys)?;
+            self.table
+                .intern(&self.keys, &mut self.slots, &mut self.fresh)?;
+            self.partitions
+                .resize(self.table.slot_bound(), Partition::default());
+            for (i, slot) in self.slots.iter().enumerate() {
+                let partition = &mut self.partitions[*slot as usize];
+                partition.count = counts.value(i).unsigned_abs();
+                partition.end = ends.is_valid(i).then(|| ends.value(i).unsigned_abs());
+            }
+        }
+        for batch in state.batches("rows") {
+            let rows = &batch.columns()[keys..];
+            check_columns(rows, &self.types)?;
+            self.begin(rows, batch.num_rows())?;
+            for i in 0..batch.num_rows() {
+                let partition = &mut self.partitions[self.slots[i] as usize];
+                let (sort, row) = (self.sorts.bytes(i), self.rows.bytes(i));
+                let at = partition.rows.upper_bound(&self.core.store, sort);
+                let (_, entry) =
+                    self.core
+                        .insert(&mut partition.rows, at, &NewRow { i, sort, row });
+                if let Some(row_keys) = &mut self.row_keys {
+                    row_keys.put(i, entry);
+                }
+            }
+            self.core.forget_all();
+        }
+        Ok(())
+    }
+
+    fn state_size(&self) -> StateSize {
+        let partitions = self.partitions.iter().map(|p| p.rows.memory_size());
+        let row_keys = self.row_keys.as_ref().map_or(0, |keys| {
+            keys.table.memory_size()
+                + keys.rows.capacity() * size_of::<Option<Entry>>()
+                + keys.slot_of.capacity() * size_of::<u32>()
+        });
+        StateSize {
+            rows: self.core.store.len().max(self.table.len()),
+            bytes: self.table.memory_size()
+                + self.core.store.memory_size()
+                + self.partitions.capacity() * size_of::<Partition>()
+                + partitions.sum::<usize>()
+                + row_keys,
+        }
+    }
+}
+
+impl Rank {
+    fn constant_end(&self) -> RankEnd {
+        match self.rank_end {
+            RankEnd::Column(_) => RankEnd::Constant(0),
+            constant @ RankEnd::Constant(_) => constant,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
