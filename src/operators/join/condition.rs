@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions};
-use arrow::compute::prep_null_mask_filter;
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::functions::{Environment, EvalContext};
+use crate::operators::predicate::Predicate;
 use crate::types::Schema;
 
 /// Which of a join's inputs: the port at which it arrives.
@@ -17,13 +17,13 @@ pub(crate) const LEFT: usize = 0;
 /// A compiled condition over the columns of a left and a right row. Only the columns that it reads
 /// are gathered.
 pub(crate) struct JoinCondition {
-    predicate: Predicate,
+    predicate: Test,
     /// Port and column of what the predicate reads.
     columns: Vec<(usize, usize)>,
     schema: SchemaRef,
 }
 
-type Predicate = Box<dyn Fn(&RecordBatch, &EvalContext) -> Result<ArrayRef> + Send>;
+type Test = Box<dyn Fn(&RecordBatch, &EvalContext) -> Result<BooleanArray> + Send>;
 
 impl JoinCondition {
     /// Compiles `condition`, whose columns are those of `left`, then those of `right`.
@@ -45,8 +45,9 @@ impl JoinCondition {
                 .expect("collected from the expression")
         };
         let condition = condition.clone().remap_columns(&position);
+        let predicate = Predicate::new(&condition, environment)?;
         Ok(Self {
-            predicate: compile(&condition, environment)?,
+            predicate: Box::new(move |pairs, context| predicate.evaluate(pairs, context)),
             columns: used
                 .iter()
                 .map(|i| match i.checked_sub(left.len()) {
@@ -72,20 +73,26 @@ impl JoinCondition {
             .collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(context.rows));
         let pairs = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
-        let answer = (self.predicate)(&pairs, context)?;
-        let answer = answer
-            .as_boolean_opt()
-            .ok_or_else(|| Error::internal("a join condition is not BOOLEAN"))?;
-        Ok(match arrow::array::Array::nulls(answer) {
-            Some(_) => prep_null_mask_filter(answer),
-            None => answer.clone(),
-        })
+        (self.predicate)(&pairs, context)
     }
-}
 
-fn compile(condition: &Expr, environment: &Environment) -> Result<Predicate> {
-    let _ = environment;
-    Err(Error::internal(format!("cannot evaluate {condition} yet")))
+    /// A condition on column `left` of a left row and column `right` of a right row, both `INT NOT
+    /// NULL`.
+    #[cfg(test)]
+    pub(crate) fn on_ints(left: usize, right: usize, holds: fn(i32, i32) -> bool) -> Self {
+        use crate::operators::testing::schema;
+        use arrow::array::AsArray;
+        use arrow::datatypes::Int32Type;
+        Self {
+            predicate: Box::new(move |pairs, _| {
+                let column = |i: usize| pairs.column(i).as_primitive::<Int32Type>().values();
+                let pairs = column(0).iter().zip(column(1));
+                Ok(pairs.map(|(l, r)| Some(holds(*l, *r))).collect())
+            }),
+            columns: vec![(LEFT, left), (1 - LEFT, right)],
+            schema: schema("l INT, r INT").to_arrow(),
+        }
+    }
 }
 
 impl std::fmt::Debug for JoinCondition {

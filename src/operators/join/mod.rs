@@ -13,6 +13,8 @@ mod changes;
 pub(crate) mod condition;
 mod group;
 mod probe;
+#[cfg(test)]
+mod property_tests;
 mod side;
 mod snapshot;
 #[cfg(test)]
