@@ -3,11 +3,13 @@
 //! - [`data_type`]: the logical types, their printed forms and their Arrow representation,
 //! - [`text`]: the two text forms of a value,
 //! - [`calendar`]: dates and time zones,
+//! - [`cast`]: conversions between types,
 //! - [`coerce`]: which types meet in comparisons, unions, sinks and casts,
 //! - [`parse`], [`literal`]: text to values,
 //! - [`schema`]: named, typed columns with their time attributes.
 
 pub mod calendar;
+pub mod cast;
 pub mod coerce;
 pub mod data_type;
 pub mod literal;
@@ -15,5 +17,5 @@ pub mod parse;
 pub mod schema;
 pub mod text;
 
-pub use data_type::{DataType, RowField, TypeKind};
+pub use data_type::{DataType, RowField, TypeKind, UTC};
 pub use schema::{Column, Schema, TimeAttribute};

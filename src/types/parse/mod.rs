@@ -11,10 +11,9 @@ pub use temporal::{
     cast_date, cast_time, cast_timestamp, literal_date, literal_time, timestamp_value,
 };
 
-/// `true`, `t`, `yes`, `y`, `1` and their opposites, in any case, blanks around them ignored.
+/// `true`, `t`, `yes`, `y`, `1` and their opposites, in any case.
 #[must_use]
 pub fn boolean(text: &str) -> Option<bool> {
-    let text = text.trim_matches(' ');
     let is = |words: [&str; 5]| words.iter().any(|w| text.eq_ignore_ascii_case(w));
     if is(["true", "t", "yes", "y", "1"]) {
         Some(true)

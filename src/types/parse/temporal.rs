@@ -1,6 +1,6 @@
 //! Dates, times and timestamps in text.
 
-use crate::types::calendar::checked_date;
+use crate::types::calendar::{checked_date, days_from_civil, days_in_month};
 
 /// Digits only, and a number that fits.
 fn number(text: &str) -> Option<u32> {
@@ -117,7 +117,8 @@ pub fn cast_time(text: &str) -> Option<i32> {
 }
 
 /// Seconds since 1970-01-01 00:00 and nanoseconds of the second that a string is cast to:
-/// `2024-01-31`, or with ` 12:30:00` and a fraction of up to nine digits behind it.
+/// `2024-01-31`, or with ` 12:30:00` and a fraction of up to nine digits behind it. As in Java a day up to
+/// the 31st is cut to the month's end, and 24:00:00 is the next midnight.
 #[must_use]
 pub fn cast_timestamp(text: &str) -> Option<(i64, i64)> {
     let (date, time) = match text.split_once(' ') {
@@ -125,28 +126,98 @@ pub fn cast_timestamp(text: &str) -> Option<(i64, i64)> {
         None => (text, None),
     };
     let mut parts = date.splitn(3, '-');
-    let year = parts.next().filter(|y| y.len() == 4).and_then(number)?;
+    let year = parts.next()?;
+    let year = match year.strip_prefix('+') {
+        Some(digits) if digits.len() > 4 => number(digits)?,
+        None if year.len() == 4 => number(year)?,
+        _ => return None,
+    };
     let mut next = || parts.next().filter(|p| p.len() <= 2).and_then(number);
     let (month, day) = (next()?, next()?);
-    let days = i64::from(day_number(year, month, day)?);
+    // Past this, microseconds do not fit.
+    if !(1..=290_000).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let last = days_in_month(year.into(), month);
+    let mut seconds = days_from_civil(year.into(), month, day.min(last)) * 86_400;
     let Some(time) = time else {
-        return Some((days * 86_400, 0));
+        return Some((seconds, 0));
     };
-    let (clock, fraction) = match time.split_once('.') {
-        Some((clock, fraction)) => (clock, Some(fraction)),
-        None => (time, None),
-    };
+    let (clock, fraction) = time.split_once('.').unwrap_or((time, ""));
     let mut parts = clock.splitn(3, ':');
     let mut next = |limit| {
         let part = parts.next().filter(|p| p.len() <= 2);
         part.and_then(number).filter(|n| *n < limit)
     };
-    let (hour, minute, second) = (next(24)?, next(60)?, next(60)?);
-    let nanos = match fraction {
-        Some(digits) if digits.len() <= 9 => fraction_nanos(digits)?.0,
-        Some(_) => return None,
-        None => 0,
+    let (hour, minute, second) = (next(25)?, next(60)?, next(60)?);
+    let nanos = match fraction.len() {
+        0 => 0,
+        1..=9 => fraction_nanos(fraction)?.0,
+        _ => return None,
     };
-    let seconds = i64::from(hour * 3600 + minute * 60 + second);
-    Some((days * 86_400 + seconds, nanos))
+    let of_day = i64::from(hour * 3600 + minute * 60 + second);
+    if hour == 24 && (of_day > 86_400 || nanos > 0) {
+        return None;
+    }
+    seconds += of_day;
+    Some((seconds, nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_of_casts() {
+        for (text, days) in [
+            ("2024-01-02", Some(19_724)),
+            ("2024-1-2", Some(19_724)),
+            (" 2024-01-02", Some(19_724)),
+            ("2024-01-02 garbage", Some(19_724)),
+            ("2024", Some(19_723)),
+            ("2024-2", Some(19_754)),
+            ("2023-02-29", None),
+            ("2024-01-02T10:00:00", None),
+            ("-2024-01-01", None),
+            ("10000-01-01", None),
+            ("20240102", None),
+            ("", None),
+        ] {
+            assert_eq!(cast_date(text), days, "{text}");
+        }
+    }
+
+    #[test]
+    fn timestamps_of_casts() {
+        let day = 19_724 * 86_400;
+        let feb = 19_416 * 86_400;
+        for (text, expected) in [
+            ("2024-01-02", Some((day, 0))),
+            ("2024-1-2 3:4:5", Some((day + 11_045, 0))),
+            ("2024-01-02 03:04:05.5", Some((day + 11_045, 500_000_000))),
+            ("2024-01-02 03:04:05.", Some((day + 11_045, 0))),
+            ("2023-02-30 00:00:00", Some((feb, 0))),
+            ("2024-01-02 24:00:00", Some((day + 86_400, 0))),
+            ("2024-01-02 24:00:01", None),
+            ("2024-01-02T03:04:05", None),
+            ("2024-01-02 03:04", None),
+            ("2024-01-02 03:04:05.1234567891", None),
+            ("2023-02-32", None),
+            (" 2024-01-02", None),
+            ("24-01-02", None),
+            ("0000-01-01", None),
+            ("2024-01", None),
+        ] {
+            assert_eq!(cast_timestamp(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn values_are_cut_to_the_precision() {
+        assert_eq!(timestamp_value(1, 987_654_321, 0), Some(1000));
+        assert_eq!(timestamp_value(1, 987_654_321, 2), Some(1980));
+        assert_eq!(timestamp_value(1, 987_654_321, 4), Some(1_987_600));
+        assert_eq!(timestamp_value(-1, 987_654_321, 9), Some(-12_345_679));
+        assert_eq!(timestamp_value(300_000_000_000, 0, 9), None);
+    }
 }
