@@ -16,6 +16,8 @@ use datafusion::common::ScalarValue;
 use crate::functions::ScalarFunction;
 use crate::types::DataType;
 
+pub use crate::types::cast::CastMode;
+
 /// A typed expression over the columns of one input.
 #[derive(Debug, Clone)]
 pub struct Expr {
@@ -91,15 +93,6 @@ pub enum ExprKind {
         /// Position of the field.
         index: usize,
     },
-}
-
-/// What a cast does with a value that has no counterpart in the target type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CastMode {
-    /// Fails the query with the value and the type (`CAST`).
-    Strict,
-    /// Gives `NULL` (`TRY_CAST`).
-    Try,
 }
 
 /// Comparison operators.

@@ -28,6 +28,8 @@ use datafusion::logical_expr::ColumnarValue;
 use crate::error::Result;
 use crate::types::DataType;
 
+pub use crate::types::cast::Environment;
+
 pub use doc::{FunctionDoc, FunctionKind};
 pub use registry::FunctionRegistry;
 
@@ -65,24 +67,6 @@ pub struct Signature {
     pub args: Vec<DataType>,
     /// The type of the result, nullability included.
     pub returns: DataType,
-}
-
-/// What is fixed for all evaluations of a job.
-#[derive(Debug, Clone)]
-pub struct Environment {
-    /// `table.local-time-zone`.
-    pub time_zone: chrono_tz::Tz,
-    /// Whether `table.exec.legacy-cast-behaviour` is on.
-    pub legacy_cast: bool,
-}
-
-impl Default for Environment {
-    fn default() -> Self {
-        Self {
-            time_zone: chrono_tz::UTC,
-            legacy_cast: false,
-        }
-    }
 }
 
 /// What a kernel may know of the moment of the evaluation.

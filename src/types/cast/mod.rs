@@ -18,8 +18,33 @@ use arrow::compute::concat;
 use super::coerce::explicit_cast_allowed;
 use super::{DataType, TypeKind};
 use crate::error::{Error, Result};
-use crate::expr::CastMode;
-use crate::functions::Environment;
+
+/// What a cast does with a value that has no counterpart in the target type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CastMode {
+    /// Fails the query with the value and the type (`CAST`).
+    Strict,
+    /// Gives `NULL` (`TRY_CAST`).
+    Try,
+}
+
+/// What is fixed for all evaluations of a job.
+#[derive(Debug, Clone)]
+pub struct Environment {
+    /// `table.local-time-zone`.
+    pub time_zone: chrono_tz::Tz,
+    /// Whether `table.exec.legacy-cast-behaviour` is on.
+    pub legacy_cast: bool,
+}
+
+impl Default for Environment {
+    fn default() -> Self {
+        Self {
+            time_zone: chrono_tz::UTC,
+            legacy_cast: false,
+        }
+    }
+}
 
 /// Converts a column.
 type Convert = Box<dyn Fn(&ArrayRef) -> Result<ArrayRef> + Send + Sync>;
