@@ -6,6 +6,7 @@
 pub mod changelog_normalize;
 mod changes;
 pub mod constraint_enforcer;
+pub mod deduplicate;
 pub mod drop_update_before;
 pub mod expand;
 pub mod join;
@@ -13,8 +14,10 @@ mod last_rows;
 mod predicate;
 pub mod rank;
 pub mod sink_upsert_materializer;
+pub mod temporal_sort;
 #[cfg(test)]
 pub(crate) mod testing;
+mod time;
 pub mod values;
 
 use std::sync::Arc;

@@ -102,11 +102,20 @@ impl Harness {
         output: &str,
         make: impl Fn(&OperatorContext) -> Result<O> + 'static,
     ) -> Self {
+        Self::boxed(input, output, move |context| Ok(Box::new(make(context)?)))
+    }
+
+    /// The same of an operator in a box.
+    pub fn boxed(
+        input: &str,
+        output: &str,
+        make: impl Fn(&OperatorContext) -> Result<Box<dyn Operator>> + 'static,
+    ) -> Self {
         Self {
             inputs: vec![schema(input)],
             output: schema(output),
             show_watermarks: false,
-            make: Box::new(move |context| Ok(Box::new(make(context)?))),
+            make: Box::new(make),
         }
     }
 

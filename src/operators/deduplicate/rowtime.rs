@@ -1,0 +1,322 @@
+//! The first or last row of a key by event time.
+
+use arrow::array::{ArrayRef, RecordBatch};
+use std::collections::BTreeSet;
+
+use super::{DeduplicateSpec, Keep};
+use crate::changelog::{ChangeBatch, RowKind};
+use crate::error::Result;
+use crate::operators::changes::Changes;
+use crate::operators::last_rows::{LastRows, anonymous_batch};
+use crate::operators::time::{rowtime, rowtimes};
+use crate::operators::{Operator, OperatorContext, StateSize};
+use crate::runtime::output::Output;
+use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
+use crate::state::rows::{EncodedRows, RowCodec, RowId, RowStore, check_columns};
+use crate::state::snapshot::{OperatorSnapshot, RestoreState};
+use crate::types::DataType;
+
+/// Keeps the first or last row, with updates when a better one comes.
+#[derive(Debug)]
+pub(super) struct RowtimeUpdating {
+    time: usize,
+    keep: Keep,
+    generate_update_before: bool,
+    generate_insert: bool,
+    state: LastRows,
+    /// Event time of the row, by slot.
+    times: Vec<i64>,
+    changes: Changes,
+    context: OperatorContext,
+}
+
+impl RowtimeUpdating {
+    pub(super) fn new(
+        spec: &DeduplicateSpec,
+        time: usize,
+        context: &OperatorContext,
+    ) -> Result<Self> {
+        Ok(Self {
+            time,
+            keep: spec.keep,
+            generate_update_before: spec.generate_update_before,
+            generate_insert: spec.generate_insert || spec.generate_update_before,
+            state: LastRows::new(&spec.schema, &spec.key)?,
+            times: Vec::new(),
+            changes: Changes::new(spec.schema.to_arrow()),
+            context: context.clone(),
+        })
+    }
+}
+
+impl Operator for RowtimeUpdating {
+    fn process(&mut self, _port: usize, batch: ChangeBatch, out: &mut Output<'_>) -> Result<()> {
+        let times = rowtimes(batch.rows(), self.time)?;
+        self.state.begin(batch.rows())?;
+        self.times.resize(self.state.slot_bound(), 0);
+        for i in 0..batch.len() {
+            let Some(time) = rowtime(times, i, &self.context.metrics) else {
+                continue;
+            };
+            let kept = &mut self.times[self.state.slot(i)];
+            let old = self.state.stored(i);
+            let better = match self.keep {
+                Keep::LastRow => *kept <= time,
+                Keep::FirstRow => time < *kept,
+            };
+            match old {
+                None if self.generate_insert => self.changes.input(RowKind::Insert, i),
+                None => self.changes.input(RowKind::UpdateAfter, i),
+                Some(_) if !better => continue,
+                Some(old) => {
+                    if self.generate_update_before {
+                        self.changes.stored(RowKind::UpdateBefore, old);
+                    }
+                    self.changes.input(RowKind::UpdateAfter, i);
+                }
+            }
+            *kept = time;
+            self.state.put(i);
+        }
+        self.state.finish();
+        self.changes.emit(batch.rows(), self.state.codec(), out)
+    }
+
+    fn snapshot(&mut self) -> Result<OperatorSnapshot> {
+        let mut snapshot = OperatorSnapshot::default();
+        self.state.snapshot(&mut snapshot)?;
+        Ok(snapshot)
+    }
+
+    fn restore(&mut self, state: RestoreState) -> Result<()> {
+        let (times, time) = (&mut self.times, self.time);
+        self.state.restore(&state, |rows, slots, bound| {
+            times.resize(bound, 0);
+            let rows = anonymous_batch(rows.to_vec(), slots.len())?;
+            let saved = rowtimes(&rows, time)?;
+            for (i, slot) in slots.iter().enumerate() {
+                times[*slot as usize] = saved.value(i);
+            }
+            Ok(())
+        })
+    }
+
+    fn state_size(&self) -> StateSize {
+        let state = self.state.state_size();
+        StateSize {
+            bytes: state.bytes + self.times.capacity() * size_of::<i64>(),
+            ..state
+        }
+    }
+}
+
+/// Keeps the first row, and emits it when the watermark has passed it.
+#[derive(Debug)]
+pub(super) struct RowtimeFirst {
+    key: Vec<usize>,
+    time: usize,
+    types: Vec<DataType>,
+    encoder: KeyEncoder,
+    table: KeyTable,
+    codec: RowCodec,
+    store: RowStore,
+    /// By slot.
+    keys_state: Vec<KeyState>,
+    /// Rows that wait, by event time and arrival.
+    waiting: BTreeSet<(i64, u64, u32)>,
+    arrivals: u64,
+    watermark: i64,
+    changes: Changes,
+    context: OperatorContext,
+    keys: EncodedKeys,
+    encoded: EncodedRows,
+    slots: Vec<u32>,
+    fresh: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+enum KeyState {
+    #[default]
+    New,
+    Waiting(Waiting),
+    Emitted,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    time: i64,
+    arrival: u64,
+    row: RowId,
+}
+
+impl RowtimeFirst {
+    pub(super) fn new(
+        spec: &DeduplicateSpec,
+        time: usize,
+        context: &OperatorContext,
+    ) -> Result<Self> {
+        let types = spec.schema.types();
+        let encoder = KeyEncoder::new(&spec.schema.project(&spec.key).types())?;
+        Ok(Self {
+            key: spec.key.clone(),
+            time,
+            table: encoder.table(),
+            encoder,
+            codec: RowCodec::new(&types)?,
+            types,
+            store: RowStore::default(),
+            keys_state: Vec::new(),
+            waiting: BTreeSet::new(),
+            arrivals: 0,
+            watermark: i64::MIN,
+            changes: Changes::new(spec.schema.to_arrow()),
+            context: context.clone(),
+            keys: EncodedKeys::default(),
+            encoded: EncodedRows::default(),
+            slots: Vec::new(),
+            fresh: Vec::new(),
+        })
+    }
+
+    fn intern(&mut self, keys: &[ArrayRef], len: usize) -> Result<()> {
+        self.encoder.encode(keys, len, &mut self.keys)?;
+        self.table
+            .intern(&self.keys, &mut self.slots, &mut self.fresh)?;
+        self.keys_state
+            .resize(self.table.slot_bound(), KeyState::New);
+        Ok(())
+    }
+
+    /// Makes row `i` the one that waits, unless it is not the first of its key.
+    fn wait(&mut self, i: usize, time: i64) {
+        let slot = self.slots[i];
+        let state = &mut self.keys_state[slot as usize];
+        match *state {
+            KeyState::Emitted => return,
+            KeyState::Waiting(other) if other.time <= time => return,
+            KeyState::Waiting(other) => {
+                self.waiting.remove(&(other.time, other.arrival, slot));
+                self.store.remove(other.row);
+            }
+            KeyState::New => {}
+        }
+        let arrival = self.arrivals;
+        self.arrivals += 1;
+        let row = self.store.insert(self.encoded.bytes(i));
+        *state = KeyState::Waiting(Waiting { time, arrival, row });
+        self.waiting.insert((time, arrival, slot));
+    }
+}
+
+impl Operator for RowtimeFirst {
+    fn process(&mut self, _port: usize, batch: ChangeBatch, _out: &mut Output<'_>) -> Result<()> {
+        let rows = batch.rows();
+        let times = rowtimes(rows, self.time)?;
+        let on_time: Vec<bool> = (0..batch.len())
+            .map(|i| match rowtime(times, i, &self.context.metrics) {
+                Some(time) if time < self.watermark => {
+                    self.context.metrics.late_records_dropped.add(1);
+                    false
+                }
+                time => time.is_some(),
+            })
+            .collect();
+        // A key of late rows only must not enter the state.
+        let batch = batch.filter(&on_time.into())?;
+        let rows = batch.rows();
+        let times = rowtimes(rows, self.time)?;
+        let keys: Vec<_> = self.key.iter().map(|c| rows.column(*c)).cloned().collect();
+        self.intern(&keys, rows.num_rows())?;
+        self.codec
+            .encode(rows.columns(), rows.num_rows(), &mut self.encoded)?;
+        for i in 0..rows.num_rows() {
+            self.wait(i, times.value(i));
+        }
+        Ok(())
+    }
+
+    fn watermark(&mut self, watermark: i64, out: &mut Output<'_>) -> Result<()> {
+        self.watermark = watermark;
+        let no_input = RecordBatch::new_empty(self.changes.schema());
+        while let Some((time, _, slot)) = self.waiting.first().copied() {
+            if time > watermark {
+                break;
+            }
+            self.waiting.pop_first();
+            let state = &mut self.keys_state[slot as usize];
+            if let KeyState::Waiting(waiting) = *state {
+                let row = self.store.get(waiting.row);
+                self.changes.stored(RowKind::Insert, row);
+                self.store.remove(waiting.row);
+            }
+            *state = KeyState::Emitted;
+            if self.changes.is_full() {
+                self.changes.emit(&no_input, &self.codec, out)?;
+            }
+        }
+        self.changes.emit(&no_input, &self.codec, out)?;
+        out.watermark(watermark)
+    }
+
+    fn snapshot(&mut self) -> Result<OperatorSnapshot> {
+        let mut snapshot = OperatorSnapshot {
+            watermark: Some(self.watermark),
+            ..OperatorSnapshot::default()
+        };
+        let keys = self.key.len();
+        let waiting = self.waiting.iter().map(|(_, _, slot)| *slot);
+        let rows = waiting
+            .clone()
+            .filter_map(|slot| match self.keys_state[slot as usize] {
+                KeyState::Waiting(waiting) => Some(waiting.row),
+                _ => None,
+            });
+        let mut columns = self.table.decode(&self.encoder, waiting.clone())?;
+        columns.extend(self.store.decode(&self.codec, rows)?);
+        snapshot.add(
+            "waiting",
+            keys,
+            anonymous_batch(columns, self.waiting.len())?,
+        );
+
+        let is_emitted = |slot: &u32| matches!(self.keys_state[*slot as usize], KeyState::Emitted);
+        let emitted: Vec<u32> = self.table.slots().filter(is_emitted).collect();
+        let len = emitted.len();
+        let columns = self.table.decode(&self.encoder, emitted)?;
+        snapshot.add("emitted", keys, anonymous_batch(columns, len)?);
+        Ok(snapshot)
+    }
+
+    fn restore(&mut self, state: RestoreState) -> Result<()> {
+        self.watermark = state.watermark.unwrap_or(i64::MIN);
+        for batch in state.batches("emitted") {
+            self.intern(batch.columns(), batch.num_rows())?;
+            for slot in &self.slots {
+                self.keys_state[*slot as usize] = KeyState::Emitted;
+            }
+        }
+        for batch in state.batches("waiting") {
+            let (keys, rows) = batch.columns().split_at(self.key.len());
+            check_columns(rows, &self.types)?;
+            self.intern(keys, batch.num_rows())?;
+            self.codec
+                .encode(rows, batch.num_rows(), &mut self.encoded)?;
+            let rows = anonymous_batch(rows.to_vec(), batch.num_rows())?;
+            let times = rowtimes(&rows, self.time)?;
+            for i in 0..rows.num_rows() {
+                self.wait(i, times.value(i));
+            }
+        }
+        Ok(())
+    }
+
+    fn state_size(&self) -> StateSize {
+        StateSize {
+            rows: self.table.len(),
+            bytes: self.table.memory_size()
+                + self.store.memory_size()
+                + self.keys_state.capacity() * size_of::<KeyState>()
+                + self.waiting.len() * 2 * size_of::<(i64, u64, u32)>(),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Event times of rows.
+
+use arrow::array::{Array, AsArray, RecordBatch, TimestampMillisecondArray};
+use arrow::datatypes::TimestampMillisecondType;
+
+use crate::error::{Error, Result};
+use crate::runtime::metrics::OperatorMetrics;
+
+/// The event-time column of a batch: milliseconds.
+///
+/// # Errors
+/// When the column is no timestamp in milliseconds: a bug of the planner.
+pub(super) fn rowtimes(rows: &RecordBatch, column: usize) -> Result<&TimestampMillisecondArray> {
+    rows.column(column)
+        .as_primitive_opt::<TimestampMillisecondType>()
+        .ok_or_else(|| Error::internal("an event-time column is no timestamp in milliseconds"))
+}
+
+/// The event time of row `i`; `None`, and counted, if it has none.
+pub(super) fn rowtime(
+    times: &TimestampMillisecondArray,
+    i: usize,
+    metrics: &OperatorMetrics,
+) -> Option<i64> {
+    if times.is_null(i) {
+        metrics.null_rowtime_dropped.add(1);
+        return None;
+    }
+    Some(times.value(i))
+}
