@@ -80,6 +80,14 @@ impl Bytes {
         self.close(true);
     }
 
+    /// Value `i`, empty if it is NULL.
+    #[must_use]
+    pub fn get(&self, i: usize) -> &[u8] {
+        let at = |n: usize| usize::try_from(self.ends[n]).unwrap_or(0);
+        let start = if i == 0 { 0 } else { at(i - 1) };
+        &self.data[start..at(i)]
+    }
+
     /// Where the next value is written; [`commit`](Self::commit) ends it.
     pub fn data(&mut self) -> &mut Vec<u8> {
         &mut self.data
@@ -418,6 +426,79 @@ impl ColumnBuilder {
         }
     }
 
+    /// Of the values from `first` on keeps those at `kept`, which ascend.
+    pub fn retain_tail(&mut self, first: usize, kept: &[usize]) {
+        fn retain<T: ArrowPrimitiveType>(p: &mut Primitive<T>, first: usize, kept: &[usize]) {
+            let values: Vec<_> = kept
+                .iter()
+                .map(|i| p.nulls.is_valid(*i).then(|| p.values[*i]))
+                .collect();
+            p.truncate(first);
+            for value in values {
+                match value {
+                    Some(value) => p.push(value),
+                    None => p.push_null(),
+                }
+            }
+        }
+        match self {
+            Self::Null(len) => *len = first + kept.len(),
+            Self::Boolean(values, nulls) => {
+                let saved: Vec<_> = kept
+                    .iter()
+                    .map(|i| (values.get_bit(*i), nulls.is_valid(*i)))
+                    .collect();
+                values.truncate(first);
+                nulls.truncate(first);
+                for (value, valid) in saved {
+                    values.append(value);
+                    nulls.append(valid);
+                }
+            }
+            Self::TinyInt(p) => retain(p, first, kept),
+            Self::SmallInt(p) => retain(p, first, kept),
+            Self::Int(p) => retain(p, first, kept),
+            Self::BigInt(p) | Self::Timestamp(p, ..) => retain(p, first, kept),
+            Self::Float(p) => retain(p, first, kept),
+            Self::Double(p) => retain(p, first, kept),
+            Self::Decimal(p, ..) => retain(p, first, kept),
+            Self::String(b) | Self::Binary(b) => {
+                let saved: Vec<_> = kept
+                    .iter()
+                    .map(|i| (b.get(*i).to_vec(), b.nulls.is_valid(*i)))
+                    .collect();
+                b.truncate(first);
+                for (value, valid) in saved {
+                    b.data.extend_from_slice(&value);
+                    b.close(valid);
+                }
+            }
+            Self::Date(p) => retain(p, first, kept),
+            Self::Time(p) => retain(p, first, kept),
+            Self::Months(p) => retain(p, first, kept),
+            Self::Millis(p) => retain(p, first, kept),
+            Self::List(ends, element) => {
+                let (child, children) = ends.retain_tail(first, kept);
+                element.retain_tail(child, &children);
+            }
+            Self::Map(ends, key, value) => {
+                let (child, children) = ends.retain_tail(first, kept);
+                key.retain_tail(child, &children);
+                value.retain_tail(child, &children);
+            }
+            Self::Row(nulls, fields) => {
+                let valid: Vec<_> = kept.iter().map(|i| nulls.is_valid(*i)).collect();
+                nulls.truncate(first);
+                for valid in valid {
+                    nulls.append(valid);
+                }
+                for (_, field) in fields {
+                    field.retain_tail(first, kept);
+                }
+            }
+        }
+    }
+
     /// The column, leaving the builder empty.
     ///
     /// # Errors
@@ -487,6 +568,27 @@ impl Ends {
     fn range(&self, i: usize) -> std::ops::Range<usize> {
         let at = |n: usize| usize::try_from(self.ends[n]).unwrap_or(0);
         (if i == 0 { 0 } else { at(i - 1) })..at(i)
+    }
+
+    /// Keeps `kept` of the collections from `first` on; the answer is the first child after the
+    /// collections before them, and the children that stay.
+    fn retain_tail(&mut self, first: usize, kept: &[usize]) -> (usize, Vec<usize>) {
+        let saved: Vec<_> = kept
+            .iter()
+            .map(|i| (self.range(*i), self.nulls.is_valid(*i)))
+            .collect();
+        let child = self.truncate(first);
+        let mut children = Vec::new();
+        for (range, valid) in saved {
+            children.extend(range);
+            let end = child + children.len();
+            if valid {
+                self.push(end);
+            } else {
+                self.push_null(end);
+            }
+        }
+        (child, children)
     }
 
     fn push_as(&mut self, from: usize, children: usize) {

@@ -3,7 +3,7 @@
 
 use arrow::datatypes::TimeUnit;
 
-use crate::types::calendar::checked_date;
+use crate::types::calendar::{checked_date, days_in_month};
 
 /// A whole number as `Long.parseLong` takes it: an optional sign and digits, within `min..=max`.
 #[must_use]
@@ -111,9 +111,31 @@ pub fn parse_decimal(text: &str, precision: u8, scale: u8) -> Option<Decimal> {
     Some(Decimal::Value(if negative { -value } else { value }))
 }
 
+/// How a formatter takes fields that are out of range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resolver {
+    /// Refuses them.
+    Strict,
+    /// 31 is the last day of any month, 24:00 the midnight that follows.
+    Smart,
+}
+
+/// Whether a time needs its seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seconds {
+    /// `10:11` is a time.
+    Optional,
+    /// `HH:mm:ss`.
+    Required,
+}
+
 /// Days since 1970-01-01 of `LocalDate.parse`: `2024-01-31`, `+12345-01-01`, `-0001-12-31`.
 #[must_use]
 pub fn parse_date(text: &str) -> Option<i32> {
+    date(text, Resolver::Strict)
+}
+
+fn date(text: &str, resolver: Resolver) -> Option<i32> {
     let (sign, unsigned) = match text.as_bytes().first()? {
         b'-' => (-1, &text[1..]),
         b'+' => (1, &text[1..]),
@@ -132,7 +154,10 @@ pub fn parse_date(text: &str) -> Option<i32> {
     let year = digits(year)?;
     let year = if sign < 0 { -year } else { year };
     let month = u32::try_from(digits(month)?).ok()?;
-    let day = u32::try_from(digits(day)?).ok()?;
+    let mut day = u32::try_from(digits(day)?).ok()?;
+    if resolver == Resolver::Smart && (1..=12).contains(&month) && (29..=31).contains(&day) {
+        day = day.min(days_in_month(year, month));
+    }
     i32::try_from(checked_date(year, month, day)?).ok()
 }
 
@@ -146,6 +171,19 @@ fn digits(text: &str) -> Option<i64> {
 /// Nanoseconds of the day of `LocalTime.parse`: `10:11`, `10:11:12`, `10:11:12.123456789`.
 #[must_use]
 pub fn parse_time(text: &str) -> Option<i64> {
+    clock(text, Seconds::Optional, Resolver::Strict)
+}
+
+/// Nanoseconds of the day of the pattern `HH:mm:ss` with a fraction; `24:00:00` is midnight.
+#[must_use]
+pub fn parse_clock(text: &str) -> Option<i64> {
+    let nanos = clock(text, Seconds::Required, Resolver::Smart)?;
+    Some(nanos % DAY_NANOS)
+}
+
+const DAY_NANOS: i64 = 86_400_000_000_000;
+
+fn clock(text: &str, seconds: Seconds, resolver: Resolver) -> Option<i64> {
     let (clock, fraction) = text
         .split_once('.')
         .map_or((text, None), |(c, f)| (c, Some(f)));
@@ -154,9 +192,12 @@ pub fn parse_time(text: &str) -> Option<i64> {
         let text = parts.next()?;
         digits(text).filter(|v| text.len() == 2 && *v < limit)
     };
-    let (hour, minute) = (part(24)?, part(60)?);
-    let second = if clock.len() > 5 { part(60)? } else { 0 };
-    if parts.next().is_some() || (fraction.is_some() && clock.len() <= 5) {
+    let (hour, minute) = (part(25)?, part(60)?);
+    let has_seconds = clock.len() > 5;
+    let second = if has_seconds { part(60)? } else { 0 };
+    if parts.next().is_some()
+        || !has_seconds && (fraction.is_some() || seconds == Seconds::Required)
+    {
         return None;
     }
     let nanos = match fraction {
@@ -167,7 +208,12 @@ pub fn parse_time(text: &str) -> Option<i64> {
         }
         Some(_) => return None,
     };
-    Some(((hour * 60 + minute) * 60 + second) * 1_000_000_000 + nanos)
+    let all = ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + nanos;
+    let end = match resolver {
+        Resolver::Strict => DAY_NANOS - 1,
+        Resolver::Smart => DAY_NANOS,
+    };
+    (all <= end).then_some(all)
 }
 
 /// A point in time: seconds since the epoch and nanoseconds of the second.
@@ -203,11 +249,23 @@ impl Instant {
     }
 }
 
-/// A timestamp of a date, `separator` and a time.
+/// A timestamp of a date, `separator` and a time, as `LocalDateTime.parse` takes it.
 #[must_use]
 pub fn parse_timestamp(text: &str, separator: char) -> Option<Instant> {
-    let (date, time) = text.split_once(separator)?;
-    Some(Instant::of(parse_date(date)?, parse_time(time)?))
+    timestamp(text, separator, Seconds::Optional, Resolver::Strict)
+}
+
+/// A timestamp of a date, `separator` and a time.
+#[must_use]
+pub fn timestamp(
+    text: &str,
+    separator: char,
+    seconds: Seconds,
+    resolver: Resolver,
+) -> Option<Instant> {
+    let (date_text, time) = text.split_once(separator)?;
+    let days = date(date_text, resolver)?;
+    Some(Instant::of(days, clock(time, seconds, resolver)?))
 }
 
 #[cfg(test)]
@@ -263,6 +321,12 @@ mod tests {
         assert_eq!(parse_time("00:00:00.5"), Some(500_000_000));
         assert_eq!(parse_time("24:00"), None);
         assert_eq!(parse_time("10:11"), Some(36_660_000_000_000));
+        assert_eq!(parse_clock("10:11"), None);
+        assert_eq!(parse_clock("24:00:00"), Some(0));
+        assert_eq!(parse_clock("24:00:01"), None);
+        let smart = |t| timestamp(t, ' ', Seconds::Required, Resolver::Smart);
+        assert_eq!(smart("2024-02-31 24:00:00"), smart("2024-03-01 00:00:00"));
+        assert_eq!(smart("2024-02-32 00:00:00"), None);
         let t = parse_timestamp("1969-12-31T23:59:59.5", 'T').unwrap();
         assert_eq!(t.in_unit(TimeUnit::Millisecond), Some(-500));
     }
