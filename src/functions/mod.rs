@@ -18,6 +18,7 @@ mod string;
 #[cfg(test)]
 mod testing;
 mod utf16;
+pub mod table;
 
 use std::fmt;
 use std::sync::Arc;
