@@ -1,5 +1,6 @@
 //! Ebbflow: Flink SQL without the cluster.
 
+pub mod aggregates;
 pub mod changelog;
 pub mod connectors;
 pub mod error;

@@ -33,6 +33,7 @@ pub use crate::types::cast::Environment;
 
 pub use doc::{FunctionDoc, FunctionKind};
 pub use registry::FunctionRegistry;
+pub(crate) use signature::{families, sql_type};
 
 /// The built-ins by topic.
 static TOPICS: &[(&str, &[builtin::Builtin])] = &[

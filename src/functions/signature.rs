@@ -192,7 +192,7 @@ impl Builtin {
 }
 
 /// The families of the arguments' types as Flink lists them: `<NUMERIC>, <CHARACTER>`.
-pub(super) fn families(args: &[Arg]) -> String {
+pub(crate) fn families(args: &[Arg]) -> String {
     let names: Vec<_> = args
         .iter()
         .map(|arg| match &arg.data_type.kind {
@@ -209,7 +209,7 @@ pub(super) fn families(args: &[Arg]) -> String {
 }
 
 /// A type as Calcite writes it in refusals: `<INTEGER>`, `<CHAR(3)>`, `<INTEGER ARRAY>`.
-fn sql_type(kind: &TypeKind) -> String {
+pub(crate) fn sql_type(kind: &TypeKind) -> String {
     fn name(kind: &TypeKind) -> String {
         match kind {
             TypeKind::Int => "INTEGER".to_string(),

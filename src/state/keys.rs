@@ -403,6 +403,12 @@ impl KeyTable {
         slots.clear();
         slots.reserve(keys.len());
         fresh.clear();
+        if matches!(keys.form, Form::Empty) && !keys.is_empty() {
+            let (slot, new) = self.intern_one(keys, 0)?;
+            slots.resize(keys.len(), slot);
+            fresh.extend(new.then_some(0));
+            return Ok(());
+        }
         for i in 0..keys.len() {
             let mut slot = self.find_one(keys, i);
             if slot == NO_SLOT {

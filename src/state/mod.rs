@@ -5,5 +5,7 @@ pub mod binary_row;
 pub mod java_map;
 pub mod key_group;
 pub mod keys;
+pub mod multiset;
 pub mod rows;
 pub mod snapshot;
+pub mod ttl;

@@ -22,6 +22,7 @@ pub struct RowCodec {
     converter: Option<RowConverter>,
     /// Columns that hold floating-point numbers somewhere.
     floats: Vec<bool>,
+    types: Vec<ArrowType>,
 }
 
 /// The rows of one batch as bytes. A buffer to be reused from batch to batch.
@@ -52,6 +53,7 @@ impl RowCodec {
             .map(|(t, options)| (t.to_arrow(), options))
             .collect();
         let floats = fields.iter().map(|(t, _)| has_floats(t)).collect();
+        let types = fields.iter().map(|(t, _)| t.clone()).collect();
         let fields: Vec<_> = fields
             .into_iter()
             .map(|(t, options)| SortField::new_with_options(t, options))
@@ -61,7 +63,17 @@ impl RowCodec {
         } else {
             Some(RowConverter::new(fields)?)
         };
-        Ok(Self { converter, floats })
+        Ok(Self {
+            converter,
+            floats,
+            types,
+        })
+    }
+
+    /// The Arrow types of the columns.
+    #[must_use]
+    pub fn arrow_types(&self) -> &[ArrowType] {
+        &self.types
     }
 
     /// Encodes `len` rows into `out`, replacing what is there.

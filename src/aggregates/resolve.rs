@@ -1,0 +1,615 @@
+//! Finds aggregate functions by name, checks their arguments and says their types, as Flink does.
+
+use datafusion::common::ScalarValue;
+
+use super::collect::{Collect, Percentile, percentages};
+use super::count::Count;
+use super::extreme::{End, Extreme, RetractableExtreme};
+use super::first_last::{FirstLast, RetractableFirstLast, Which};
+use super::json_object::JsonObject;
+use super::list::{ArrayAgg, Join, Joined};
+use super::single_value::SingleValue;
+use super::state::{AggregateState, Looped};
+use super::sum::{DecimalSum, FloatSum, IntSum, Mode};
+use super::value::{Value, with_value};
+use super::variance::{Spread, Variance};
+use crate::error::{Error, Result};
+use crate::functions::{Arg, families};
+use crate::types::{DataType, TypeKind};
+
+/// What an aggregate computes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AggregateKind {
+    /// `COUNT(*)` without argument, else `COUNT(x)`.
+    Count,
+    /// `SUM`.
+    Sum,
+    /// `$SUM0`: a sum that is zero without a value.
+    Sum0,
+    /// `AVG`.
+    Avg,
+    /// `MIN`.
+    Min,
+    /// `MAX`.
+    Max,
+    /// `FIRST_VALUE`.
+    FirstValue,
+    /// `LAST_VALUE`.
+    LastValue,
+    /// `VAR_*`, `STDDEV_*` and `$WELFORD_M2`.
+    Variance(Spread),
+    /// `LISTAGG`.
+    ListAgg {
+        /// What stands between the texts.
+        separator: String,
+    },
+    /// `ARRAY_AGG`.
+    ArrayAgg {
+        /// `IGNORE NULLS`.
+        ignore_nulls: bool,
+    },
+    /// `COLLECT`.
+    Collect,
+    /// `JSON_OBJECTAGG`.
+    JsonObjectAgg {
+        /// `ABSENT ON NULL`.
+        absent_on_null: bool,
+    },
+    /// `JSON_ARRAYAGG`.
+    JsonArrayAgg {
+        /// `ABSENT ON NULL`.
+        absent_on_null: bool,
+    },
+    /// `PERCENTILE`.
+    Percentile {
+        /// From 0 to 1.
+        percentages: Vec<f64>,
+        /// Whether they were given as an array.
+        many: bool,
+    },
+    /// `SINGLE_VALUE`: the value of a scalar subquery.
+    SingleValue,
+}
+
+/// How a call is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallContext {
+    /// Whether there are group keys: without, a result may be NULL for lack of rows.
+    pub grouped: bool,
+    /// `FILTER (WHERE ...)`.
+    pub filtered: bool,
+    /// `DISTINCT`.
+    pub distinct: bool,
+}
+
+/// A function with its types.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AggregateFunction {
+    name: &'static str,
+    kind: AggregateKind,
+    positions: Vec<usize>,
+    inputs: Vec<DataType>,
+    returns: DataType,
+}
+
+impl AggregateFunction {
+    /// Its name as Flink prints it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What it computes.
+    #[must_use]
+    pub fn kind(&self) -> &AggregateKind {
+        &self.kind
+    }
+
+    /// Which arguments of the call become columns; the others are constants that the function has
+    /// taken in.
+    #[must_use]
+    pub fn positions(&self) -> &[usize] {
+        &self.positions
+    }
+
+    /// The types of these columns: arguments are cast to them.
+    #[must_use]
+    pub fn inputs(&self) -> &[DataType] {
+        &self.inputs
+    }
+
+    /// The type of the result.
+    #[must_use]
+    pub fn returns(&self) -> &DataType {
+        &self.returns
+    }
+
+    /// Whether a value that comes twice makes a difference, so that `DISTINCT` has a meaning.
+    #[must_use]
+    pub fn minds_duplicates(&self) -> bool {
+        !matches!(self.kind, AggregateKind::Min | AggregateKind::Max)
+    }
+
+    /// Whether Flink can aggregate parts first and merge them: what decides about two phases.
+    #[must_use]
+    pub fn merges_in_flink(&self) -> bool {
+        use AggregateKind::{FirstValue, JsonArrayAgg, LastValue};
+        !matches!(self.kind, FirstValue | LastValue | JsonArrayAgg { .. })
+    }
+
+    /// Empty state. `retracting` says whether rows may be withdrawn.
+    ///
+    /// # Errors
+    /// When the argument's type cannot be kept.
+    pub fn state(&self, retracting: bool) -> Result<Box<dyn AggregateState>> {
+        let result = self.returns.to_arrow();
+        let sum = |mode: Mode| -> Box<dyn AggregateState> {
+            let argument = &self.inputs[0];
+            match &argument.kind {
+                TypeKind::Decimal(..) => {
+                    let argument = argument.to_arrow();
+                    Box::new(Looped(DecimalSum::new(mode, &argument, result.clone())))
+                }
+                kind if kind.is_approximate() => {
+                    Box::new(Looped(FloatSum::new(mode, result.clone())))
+                }
+                _ => Box::new(Looped(IntSum::new(mode, result.clone()))),
+            }
+        };
+        let value = self.inputs.first();
+        let value = || value.ok_or_else(|| Error::internal("an aggregate lacks its argument"));
+        Ok(match &self.kind {
+            AggregateKind::Count => Box::new(Looped(Count::default())),
+            AggregateKind::Sum => sum(Mode::Sum),
+            AggregateKind::Sum0 => sum(Mode::Sum0),
+            AggregateKind::Avg => sum(Mode::Avg),
+            AggregateKind::Min => with_value!(value()?, extreme(End::Lowest, retracting)),
+            AggregateKind::Max => with_value!(value()?, extreme(End::Highest, retracting)),
+            AggregateKind::FirstValue => {
+                with_value!(value()?, first_last(Which::First, retracting))
+            }
+            AggregateKind::LastValue => with_value!(value()?, first_last(Which::Last, retracting)),
+            AggregateKind::Variance(spread) => Box::new(Looped(Variance::new(*spread, result))),
+            AggregateKind::ListAgg { separator } => {
+                let join = Join::Separator(separator.clone());
+                Box::new(Looped(Joined::new(join, false)))
+            }
+            AggregateKind::JsonArrayAgg { absent_on_null } => {
+                Box::new(Looped(Joined::new(Join::Json, !absent_on_null)))
+            }
+            AggregateKind::ArrayAgg { ignore_nulls } => {
+                with_value!(value()?, array_agg(!*ignore_nulls))
+            }
+            AggregateKind::Collect => with_value!(value()?, collect()),
+            AggregateKind::JsonObjectAgg { absent_on_null } => {
+                Box::new(Looped(JsonObject::new(!absent_on_null)))
+            }
+            AggregateKind::Percentile { percentages, many } => {
+                Box::new(Looped(Percentile::new(percentages.clone(), *many)))
+            }
+            AggregateKind::SingleValue => with_value!(value()?, single_value()),
+        })
+    }
+}
+
+fn extreme<V: Value>(value: V, end: End, retracting: bool) -> Box<dyn AggregateState> {
+    match retracting {
+        true => Box::new(Looped(RetractableExtreme::new(value, end))),
+        false => Box::new(Looped(Extreme::new(value, end))),
+    }
+}
+
+fn first_last<V: Value>(value: V, which: Which, retracting: bool) -> Box<dyn AggregateState> {
+    match retracting {
+        true => Box::new(Looped(RetractableFirstLast::new(value, which))),
+        false => Box::new(Looped(FirstLast::new(value, which))),
+    }
+}
+
+fn array_agg<V: Value>(value: V, keep_nulls: bool) -> Box<dyn AggregateState> {
+    Box::new(Looped(ArrayAgg::new(value, keep_nulls)))
+}
+
+fn collect<V: Value>(value: V) -> Box<dyn AggregateState> {
+    Box::new(Looped(Collect::new(value)))
+}
+
+fn single_value<V: Value>(value: V) -> Box<dyn AggregateState> {
+    Box::new(Looped(SingleValue::new(value)))
+}
+
+/// The names that [`resolve`] knows.
+pub const NAMES: [&str; 23] = [
+    "APPROX_COUNT_DISTINCT",
+    "ARRAY_AGG",
+    "AVG",
+    "COLLECT",
+    "COUNT",
+    "FIRST_VALUE",
+    "JSON_ARRAYAGG",
+    "JSON_OBJECTAGG",
+    "LAST_VALUE",
+    "LISTAGG",
+    "MAX",
+    "MIN",
+    "PERCENTILE",
+    "SINGLE_VALUE",
+    "STDDEV",
+    "STDDEV_POP",
+    "STDDEV_SAMP",
+    "SUM",
+    "VARIANCE",
+    "VAR_POP",
+    "VAR_SAMP",
+    "$SUM0",
+    "$WELFORD_M2",
+];
+
+/// Whether `name`, in any case, is an aggregate function.
+#[must_use]
+pub fn is_aggregate(name: &str) -> bool {
+    NAMES.contains(&name.to_uppercase().as_str())
+}
+
+/// A call as it is looked at.
+struct Call<'a> {
+    name: &'a str,
+    args: &'a [Arg],
+    context: CallContext,
+}
+
+/// The function called `name`, in any case, for a call with `args`.
+///
+/// `COUNT(*)` has no argument. Special forms: `JSON_OBJECTAGG('NULL' | 'ABSENT', key, value)`,
+/// `JSON_ARRAYAGG('NULL' | 'ABSENT', value)` with the value bound as `JSON_STRING(value)`;
+/// `ARRAY_AGG(value, 'IGNORE NULLS' | 'RESPECT NULLS')`, the second optional.
+///
+/// # Errors
+/// With Flink's reason, if there is no such function or the arguments do not fit.
+pub fn resolve(name: &str, args: &[Arg], context: CallContext) -> Result<AggregateFunction> {
+    let upper = name.to_uppercase();
+    let call = Call {
+        name: &upper,
+        args,
+        context,
+    };
+    if call.context.distinct {
+        call.check_distinct()?;
+    }
+    match upper.as_str() {
+        "COUNT" => call.count(),
+        "SUM" => call.sum("SUM", AggregateKind::Sum),
+        "$SUM0" => call.sum("$SUM0", AggregateKind::Sum0),
+        "AVG" => call.mean("AVG", AggregateKind::Avg),
+        "STDDEV_POP" => call.spread("STDDEV_POP", Spread::DeviationPopulation),
+        "STDDEV" => call.spread("STDDEV", Spread::DeviationSample),
+        "STDDEV_SAMP" => call.spread("STDDEV_SAMP", Spread::DeviationSample),
+        "VAR_POP" => call.spread("VAR_POP", Spread::VariancePopulation),
+        "VARIANCE" => call.spread("VARIANCE", Spread::VarianceSample),
+        "VAR_SAMP" => call.spread("VAR_SAMP", Spread::VarianceSample),
+        "$WELFORD_M2" => {
+            call.numeric()?;
+            let kind = AggregateKind::Variance(Spread::SquaredDistances);
+            call.function("$WELFORD_M2", kind, TypeKind::Double.nullable())
+        }
+        "MIN" => call.extreme("MIN", AggregateKind::Min),
+        "MAX" => call.extreme("MAX", AggregateKind::Max),
+        "FIRST_VALUE" => call.one_of("FIRST_VALUE", AggregateKind::FirstValue),
+        "LAST_VALUE" => call.one_of("LAST_VALUE", AggregateKind::LastValue),
+        "SINGLE_VALUE" => call.one_of("SINGLE_VALUE", AggregateKind::SingleValue),
+        "LISTAGG" => call.list_agg(),
+        "ARRAY_AGG" => call.array_agg(),
+        "COLLECT" => {
+            call.arity(1)?;
+            let element = Box::new(args[0].data_type.clone());
+            let returns = TypeKind::Multiset(element).not_null();
+            call.function("COLLECT", AggregateKind::Collect, returns)
+        }
+        "JSON_OBJECTAGG" => call.json_object(),
+        "JSON_ARRAYAGG" => call.json_array(),
+        "PERCENTILE" => call.percentile(),
+        "APPROX_COUNT_DISTINCT" => Err(Error::plan(
+            "APPROX_COUNT_DISTINCT aggregate function does not support yet for streaming.",
+        )
+        .hint("COUNT(DISTINCT x) is exact")),
+        _ => Err(Error::plan(format!(
+            "No match found for function signature {upper}({})",
+            families(args)
+        ))),
+    }
+}
+
+impl Call<'_> {
+    /// A function whose columns are all arguments as they are.
+    fn function(
+        &self,
+        name: &'static str,
+        kind: AggregateKind,
+        returns: DataType,
+    ) -> Result<AggregateFunction> {
+        self.over(name, kind, 0..self.args.len(), returns)
+    }
+
+    /// A function over some of the arguments.
+    fn over(
+        &self,
+        name: &'static str,
+        kind: AggregateKind,
+        positions: impl IntoIterator<Item = usize>,
+        returns: DataType,
+    ) -> Result<AggregateFunction> {
+        let positions: Vec<usize> = positions.into_iter().collect();
+        let inputs = positions
+            .iter()
+            .map(|i| self.args[*i].data_type.clone())
+            .collect();
+        Ok(AggregateFunction {
+            name,
+            kind,
+            positions,
+            inputs,
+            returns,
+        })
+    }
+
+    fn arity(&self, expected: usize) -> Result<()> {
+        if self.args.len() == expected {
+            return Ok(());
+        }
+        Err(Error::plan(format!(
+            "Invalid number of arguments to function '{}'. Was expecting {expected} arguments",
+            self.name
+        )))
+    }
+
+    fn refuse(&self, supported: &str) -> Error {
+        let types: Vec<String> = self
+            .args
+            .iter()
+            .map(|arg| crate::functions::sql_type(&arg.data_type.kind))
+            .collect();
+        let name = self.name;
+        let types = types.join(", ");
+        Error::plan(format!(
+            "Cannot apply '{name}' to arguments of type '{name}({types})'. Supported form(s): \
+             '{supported}'"
+        ))
+    }
+
+    fn numeric(&self) -> Result<&DataType> {
+        self.arity(1)?;
+        let argument = &self.args[0].data_type;
+        match argument.kind {
+            TypeKind::Null => Err(Error::plan("Illegal use of 'NULL'")),
+            _ if argument.kind.is_numeric() => Ok(argument),
+            _ => Err(self.refuse(&format!("{}(<NUMERIC>)", self.name))),
+        }
+    }
+
+    /// NULL for lack of rows is possible without group keys or with a filter.
+    fn nullable_if_empty(&self, argument: &DataType) -> bool {
+        argument.nullable || !self.context.grouped || self.context.filtered
+    }
+
+    fn check_distinct(&self) -> Result<()> {
+        let unsupported = self.args.iter().find(|arg| {
+            let kind = &arg.data_type.kind;
+            kind.is_binary()
+                || matches!(
+                    kind,
+                    TypeKind::Row(_) | TypeKind::Map(..) | TypeKind::Multiset(_)
+                )
+        });
+        match unsupported {
+            None => Ok(()),
+            Some(arg) => Err(Error::plan(format!(
+                "Distinct aggregate function does not support type: {}.\nPlease re-check the data \
+                 type.",
+                arg.data_type.kind.root_name()
+            ))),
+        }
+    }
+
+    fn count(&self) -> Result<AggregateFunction> {
+        match self.args {
+            [] | [_] => {}
+            _ => {
+                return Err(Error::plan("We now only support the count of one field.")
+                    .hint("COUNT(ROW(a, b)) counts all rows, CASE counts those without NULL"));
+            }
+        }
+        if self.args.iter().any(|a| a.data_type.kind == TypeKind::Null) {
+            return Err(Error::plan("Illegal use of 'NULL'"));
+        }
+        self.function("COUNT", AggregateKind::Count, TypeKind::BigInt.not_null())
+    }
+
+    fn sum(&self, name: &'static str, kind: AggregateKind) -> Result<AggregateFunction> {
+        let argument = self.numeric()?;
+        let nullable = kind != AggregateKind::Sum0 && self.nullable_if_empty(argument);
+        let returns = match argument.kind {
+            TypeKind::Decimal(_, scale) => TypeKind::Decimal(38, scale),
+            ref kind => kind.clone(),
+        };
+        self.function(name, kind, returns.with_nullable(nullable))
+    }
+
+    fn mean(&self, name: &'static str, kind: AggregateKind) -> Result<AggregateFunction> {
+        let argument = self.numeric()?;
+        let nullable = self.nullable_if_empty(argument);
+        let returns = match argument.kind {
+            TypeKind::Decimal(_, scale) => TypeKind::Decimal(38, scale.max(6)),
+            ref kind => kind.clone(),
+        };
+        self.function(name, kind, returns.with_nullable(nullable))
+    }
+
+    fn spread(&self, name: &'static str, spread: Spread) -> Result<AggregateFunction> {
+        self.mean(name, AggregateKind::Variance(spread))
+    }
+
+    fn extreme(&self, name: &'static str, kind: AggregateKind) -> Result<AggregateFunction> {
+        self.arity(1)?;
+        let argument = &self.args[0].data_type;
+        match argument.kind {
+            TypeKind::Null => return Err(Error::plan("Illegal use of 'NULL'")),
+            ref t
+                if t.is_binary()
+                    || t.is_interval()
+                    || matches!(
+                        t,
+                        TypeKind::Array(_)
+                            | TypeKind::Map(..)
+                            | TypeKind::Multiset(_)
+                            | TypeKind::Row(_)
+                            | TypeKind::Variant
+                    ) =>
+            {
+                let function = if name == "MIN" { "Min" } else { "Max" };
+                return Err(Error::plan(format!(
+                    "{function} aggregate function does not support type: ''{}''.\nPlease re-check \
+                     the data type.",
+                    t.root_name()
+                )));
+            }
+            _ => {}
+        }
+        self.one_of(name, kind)
+    }
+
+    /// A function that returns one of the values it was given.
+    fn one_of(&self, name: &'static str, kind: AggregateKind) -> Result<AggregateFunction> {
+        self.arity(1)?;
+        let argument = &self.args[0].data_type;
+        if argument.kind == TypeKind::Null {
+            return Err(Error::plan("Illegal use of 'NULL'"));
+        }
+        let nullable = self.nullable_if_empty(argument);
+        let returns = argument.kind.clone().with_nullable(nullable);
+        self.function(name, kind, returns)
+    }
+
+    fn list_agg(&self) -> Result<AggregateFunction> {
+        let forms = "LISTAGG(<CHARACTER>)'\n'LISTAGG(<CHARACTER>, <CHARACTER_LITERAL>)";
+        if !(1..=2).contains(&self.args.len()) {
+            return Err(Error::plan(
+                "Invalid number of arguments to function 'LISTAGG'. Was expecting 1 arguments",
+            ));
+        }
+        if !self.args.iter().all(|a| a.data_type.kind.is_string()) {
+            return Err(self.refuse(forms));
+        }
+        let separator = match self.args.get(1).map(|arg| &arg.literal) {
+            None => ",".to_string(),
+            Some(None) => {
+                return Err(Error::plan(
+                    "Argument to function 'LISTAGG' must be a literal",
+                ));
+            }
+            Some(Some(literal)) => match text(literal) {
+                Some(text) => text,
+                None => {
+                    return Err(Error::plan(
+                        "Argument to function 'LISTAGG' must not be NULL",
+                    ));
+                }
+            },
+        };
+        let returns = self.args[0].data_type.clone();
+        self.over(
+            "LISTAGG",
+            AggregateKind::ListAgg { separator },
+            [0],
+            returns,
+        )
+    }
+
+    fn array_agg(&self) -> Result<AggregateFunction> {
+        if self.args.len() != 2 {
+            self.arity(1)?;
+        }
+        let nulls = self.args.get(1).and_then(|arg| arg.literal.as_ref());
+        let ignore_nulls = nulls.and_then(text).as_deref() == Some("IGNORE NULLS");
+        let element = self.args[0].data_type.clone();
+        let nullable = element.nullable;
+        let returns = TypeKind::Array(Box::new(element)).with_nullable(nullable);
+        self.over(
+            "ARRAY_AGG",
+            AggregateKind::ArrayAgg { ignore_nulls },
+            [0],
+            returns,
+        )
+    }
+
+    /// Whether the first argument says `ABSENT`.
+    fn absent_on_null(&self) -> bool {
+        let first = self.args.first().and_then(|a| a.literal.as_ref());
+        first.and_then(text).as_deref() == Some("ABSENT")
+    }
+
+    fn json_object(&self) -> Result<AggregateFunction> {
+        self.arity(3)?;
+        let absent_on_null = self.absent_on_null();
+        if !self.args[1].data_type.kind.is_string() {
+            let nulls = if absent_on_null { "ABSENT" } else { "NULL" };
+            let name = format!("JSON_OBJECTAGG_{nulls}_ON_NULL");
+            let call = Call {
+                name: &name,
+                args: &self.args[1..],
+                context: self.context,
+            };
+            return Err(call.refuse(&format!("{name}(<CHARACTER>, <ANY>)")));
+        }
+        let kind = AggregateKind::JsonObjectAgg { absent_on_null };
+        self.over("JSON_OBJECTAGG", kind, [1, 2], JSON.not_null())
+    }
+
+    fn json_array(&self) -> Result<AggregateFunction> {
+        self.arity(2)?;
+        let kind = AggregateKind::JsonArrayAgg {
+            absent_on_null: self.absent_on_null(),
+        };
+        self.over("JSON_ARRAYAGG", kind, [1], JSON.not_null())
+    }
+
+    fn percentile(&self) -> Result<AggregateFunction> {
+        let invalid = || {
+            Error::plan("Invalid input arguments.").hint(
+                "it is called as PERCENTILE(number, percentage [, frequency]), the percentage a \
+                 constant from 0 to 1 or an array of them, the frequency an integer",
+            )
+        };
+        let (value, percentage, frequency) = match self.args {
+            [value, percentage] => (value, percentage, None),
+            [value, percentage, frequency] => (value, percentage, Some(frequency)),
+            _ => return Err(invalid()),
+        };
+        let fits = value.data_type.kind.is_numeric()
+            && frequency.is_none_or(|f| f.data_type.kind.is_integer());
+        let literal = percentage.literal.as_ref().filter(|l| !l.is_null());
+        let (percentages, many) = literal
+            .and_then(|literal| literal.to_array().ok())
+            .filter(|_| fits)
+            .and_then(|array| percentages(&array))
+            .filter(|(percentages, _)| !percentages.is_empty())
+            .ok_or_else(invalid)?;
+        let returns = match many {
+            true => TypeKind::Array(Box::new(TypeKind::Double.nullable())),
+            false => TypeKind::Double,
+        };
+        let positions = std::iter::once(0).chain(frequency.map(|_| 2));
+        let kind = AggregateKind::Percentile { percentages, many };
+        self.over("PERCENTILE", kind, positions, returns.nullable())
+    }
+}
+
+const JSON: TypeKind = TypeKind::VarChar(2000);
+
+fn text(literal: &ScalarValue) -> Option<String> {
+    match literal {
+        ScalarValue::Utf8(text) | ScalarValue::LargeUtf8(text) | ScalarValue::Utf8View(text) => {
+            text.clone()
+        }
+        _ => None,
+    }
+}
