@@ -104,6 +104,8 @@ const CALL_FORMS: &[&str] = &[
     "CLASSIFIER",
     "CONTAINS_SUBSTR",
     "CONVERT",
+    "DATE",
+    "DATETIME",
     "EXTRACT",
     "GROUP_CONCAT",
     "JSON_ARRAY",
@@ -121,6 +123,8 @@ const CALL_FORMS: &[&str] = &[
     "ROW",
     "STRING_AGG",
     "SUBSTRING",
+    "TIME",
+    "TIMESTAMP",
     "TRANSLATE",
     "TRIM",
 ];

@@ -170,7 +170,6 @@ impl<'a> Scanner<'a> {
             match word {
                 "e" | "E" => return self.escaped_string(start),
                 "x" | "X" => return self.quoted(start, '\'', TokenKind::Hex, "'"),
-                "n" | "N" => return self.string(start),
                 _ if word.starts_with('_') => return self.string(start),
                 _ => {}
             }

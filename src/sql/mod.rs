@@ -4,7 +4,8 @@
 //! - [`parser`]: one statement's text to its [`ast`],
 //! - [`types`]: data types inside expressions,
 //! - [`hints`]: `/*+ .. */`,
-//! - [`span`]: where a piece of the AST lies in the text.
+//! - [`span`]: where a piece of the AST lies in the text,
+//! - [`unparse`]: AST to Flink's canonical text.
 //!
 //! Queries and expressions are `sqlparser`'s AST, made by our own grammar. A form that the AST has
 //! is used as documented there, with these conventions:
@@ -12,10 +13,9 @@
 //! | Flink | AST |
 //! |---|---|
 //! | `TABLE(TUMBLE(..))` and `TUMBLE(..)` in `FROM` | `TableFactor::TableFunction { expr: Function }` |
-//! | `LATERAL TABLE(f(x))`, `LATERAL f(x)` | `TableFactor::Function { lateral: true, .. }` |
+//! | `LATERAL TABLE(f(x))` | `TableFactor::Function { lateral: true, .. }` |
 //! | `LATERAL (query)` | `TableFactor::Derived { lateral: true, .. }` |
 //! | `UNNEST(a) [WITH ORDINALITY]` | `TableFactor::UNNEST` |
-//! | `(t AS a) AS b` | `NestedJoin` of one table: the outer name hides the inner |
 //! | `TABLE t` as a query | `SELECT * FROM t` |
 //! | `TABLE t [PARTITION BY k] [ORDER BY o]` as an argument | `Function` named `TABLE` whose arguments are `Subquery(SELECT * FROM t)` and whose `over` is a `WindowSpec` of the two clauses; see [`table_argument`] |
 //! | `name => value` | `FunctionArg::Named` |
@@ -37,8 +37,9 @@
 //! | `a[i]` | call of `ITEM` |
 //! | `f(x).y`, `a[1].y` | `CompoundFieldAccess` with `Dot(Identifier)` |
 //! | `CAST`, `TRY_CAST` | `Expr::Cast`; its type is for [`types::parse_type`] |
-//! | `DATE '..'`, `TIME '..'`, `TIMESTAMP '..'` | `Expr::TypedString` of `Date`, `Time`, `Timestamp` |
-//! | `INTERVAL -'1' DAY` | `Expr::Interval`, the sign inside the string |
+//! | `DATE '..'`, `TIME '..'`, `TIMESTAMP '..'` | `Expr::TypedString` of `Date`, `Time`, `Timestamp`; `TIMESTAMP WITH LOCAL TIME ZONE '..'` has `TimezoneInfo::Tz` |
+//! | `INTERVAL -'1' DAY`, `INTERVAL 5 DAY` | `Expr::Interval` of a string, the sign inside |
+//! | `INTERVAL (e) DAY` | `e * INTERVAL '1' DAY` |
 //! | `UNKNOWN` | `CAST(NULL AS BOOLEAN)` |
 //! | strings of every form | `Value::SingleQuotedString`, decoded and joined |
 //! | `CASE x WHEN 1, 2 THEN` | a condition that is a `Tuple` |
@@ -49,7 +50,7 @@
 //! Call forms with keywords are calls whose keywords are string literals: `EXTRACT('DAY', x)`,
 //! `CEIL(x, 'DAY')`, `FLOOR(x, 'DAY')`, `TIMESTAMPADD('DAY', n, t)`, `TIMESTAMPDIFF('DAY', a, b)`,
 //! `TRIM('BOTH', chars, s)`, `POSITION(part, s)`, `OVERLAY(s, r, start, length)`,
-//! `SUBSTRING(s, from, length)`, `LIKE(s, pattern, escape)`, `SIMILAR TO(..)`, `IS JSON(s, 'VALUE')`,
+//! `SUBSTRING(s, from, length)`, `LIKE(s, pattern, escape)` (`ILIKE`, `RLIKE`), `SIMILAR TO(..)`, `IS JSON(s, 'VALUE')`,
 //! `OVERLAPS(a, b, c, d)`, `JSON_EXISTS(json, path, 'FALSE')`,
 //! `JSON_VALUE(json, path, returning, on_empty, empty_default, on_error, error_default)`,
 //! `JSON_QUERY(json, path, returning, wrapper, on_empty, on_error)`, `JSON_OBJECT('NULL', k, v, ..)`,
@@ -64,6 +65,7 @@ pub mod parser;
 pub mod script;
 pub mod span;
 pub mod types;
+pub mod unparse;
 
 use sqlparser::ast::{Expr, FunctionArguments, OrderByExpr, Query, WindowType};
 
@@ -84,7 +86,7 @@ pub struct TableArgument<'a> {
     pub order_by: &'a [OrderByExpr],
 }
 
-/// The table that a function's argument is: `TABLE t`, `TABLE (query)` or `(query)`.
+/// The table that a function's argument is: `TABLE t` or `(query)`.
 #[must_use]
 pub fn table_argument(arg: &Expr) -> Option<TableArgument<'_>> {
     let query = match arg {

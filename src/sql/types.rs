@@ -1,8 +1,9 @@
 //! The types inside `CAST`.
 //!
-//! The AST carries such a type as `DataType::Custom` whose name is the type's printed form.
+//! The AST carries such a type as `DataType::Custom`: its name is the type's printed form, its modifier
+//! the form that Flink writes back.
 
-use sqlparser::ast::DataType as AstType;
+use sqlparser::ast::{DataType as AstType, TimezoneInfo};
 
 use super::parser::FlinkParser;
 use super::span::span_of_name;
@@ -25,6 +26,7 @@ pub fn parse_type(ast: &AstType) -> Result<DataType> {
         }
         AstType::Date => Ok(TypeKind::Date.nullable()),
         AstType::Time(_, _) => Ok(TypeKind::Time(0).nullable()),
+        AstType::Timestamp(_, TimezoneInfo::Tz) => Ok(TypeKind::TimestampLtz(6).nullable()),
         AstType::Timestamp(_, _) => Ok(TypeKind::Timestamp(6).nullable()),
         other => FlinkParser::parse_type(&other.to_string()),
     }

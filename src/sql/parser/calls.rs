@@ -4,10 +4,11 @@
 use sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgOperator,
     FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, NullTreatment,
-    ObjectName, Value, WindowSpec, WindowType,
+    ObjectName, Value, ValueWithSpan, WindowSpec, WindowType,
 };
 
 use super::super::lexer::TokenKind;
+use super::super::span;
 use super::FlinkParser;
 use super::expr::{function, text};
 use crate::error::Result;
@@ -17,7 +18,11 @@ impl FlinkParser<'_> {
     /// A call of the unqualified function that is next; `word` is its name in upper case.
     pub(super) fn call(&mut self, word: &str) -> Result<Expr> {
         let start = self.position;
-        let name = ObjectName::from(vec![self.any_word()]);
+        let mut name = self.any_word();
+        if word == "CEILING" {
+            name.value = "CEIL".into();
+        }
+        let name = ObjectName::from(vec![name]);
         let args = self.nested(|p| match word {
             "EXTRACT" => p.extract(),
             "CEIL" | "CEILING" | "FLOOR" => p.rounding(),
@@ -72,10 +77,6 @@ impl FlinkParser<'_> {
             let keys = self.comma_separated(Self::order_key)?;
             list.clauses.push(FunctionArgumentClause::OrderBy(keys));
         }
-        if let Some(treatment) = self.null_treatment()? {
-            list.clauses
-                .push(FunctionArgumentClause::IgnoreOrRespectNulls(treatment));
-        }
         self.expect_symbol(")")?;
         Ok(list)
     }
@@ -103,7 +104,7 @@ impl FlinkParser<'_> {
 
     fn argument_value(&mut self) -> Result<Expr> {
         if self.peek_word("TABLE") {
-            let name = Ident::with_span(super::super::span::to_ast(self.here()), "TABLE");
+            let name = Ident::with_span(span::to_ast(self.here()), "TABLE");
             let query = self.table_query()?;
             let mut table = function(ObjectName::from(vec![name]), Vec::new());
             table.args = FunctionArguments::Subquery(Box::new(query));
@@ -115,10 +116,6 @@ impl FlinkParser<'_> {
             let mut default = function(ObjectName::from(vec![name]), Vec::new());
             default.args = FunctionArguments::None;
             return Ok(Expr::Function(default));
-        }
-        if self.peek_word("SELECT") {
-            let query = self.query()?;
-            return Ok(Expr::Subquery(Box::new(query)));
         }
         self.expr()
     }
@@ -212,9 +209,9 @@ impl FlinkParser<'_> {
         let upper = token.text.to_ascii_uppercase();
         let unit = upper.strip_prefix("SQL_TSI_").unwrap_or(&upper);
         let value = Value::SingleQuotedString(unit.to_string());
-        Ok(Expr::Value(sqlparser::ast::ValueWithSpan {
+        Ok(Expr::Value(ValueWithSpan {
             value,
-            span: super::super::span::to_ast(token.span),
+            span: span::to_ast(token.span),
         }))
     }
 
@@ -224,8 +221,6 @@ impl FlinkParser<'_> {
         let mut args = vec![self.expr()?];
         if self.take_word("TO") {
             args.push(self.unit_literal()?);
-        } else if self.take_symbol(",") {
-            args.push(self.expr()?);
         }
         Ok(Some(args))
     }
@@ -291,7 +286,7 @@ impl FlinkParser<'_> {
         if behavior.is_some() {
             self.expect_words(&["ON", "ERROR"])?;
         }
-        args.push(text(behavior.unwrap_or("FALSE")));
+        args.push(self.marker(behavior, "FALSE"));
         Ok(Some(args))
     }
 
@@ -314,7 +309,18 @@ impl FlinkParser<'_> {
             TypeKind::Int => "INTEGER".to_string(),
             kind => kind.to_string(),
         };
-        Ok(Some(text(&name)))
+        Ok(Some(self.marker(Some(&name), "")))
+    }
+
+    /// The marker of what was just read, at its place; `default`, without one, if it was left out.
+    fn marker(&self, written: Option<&str>, default: &str) -> Expr {
+        let Some(written) = written else {
+            return text(default);
+        };
+        Expr::Value(ValueWithSpan {
+            value: Value::SingleQuotedString(written.to_string()),
+            span: span::to_ast(self.last_token()),
+        })
     }
 
     /// `(json, path [RETURNING type] [.. ON EMPTY] [.. ON ERROR])`
@@ -331,9 +337,10 @@ impl FlinkParser<'_> {
                 null()
             };
             self.expect_word("ON")?;
+            let behavior = self.marker(Some(word), "");
             match self.expect_one_of(&["EMPTY", "ERROR"])? {
-                "EMPTY" => empty = (text(word), default),
-                _ => error = (text(word), default),
+                "EMPTY" => empty = (behavior, default),
+                _ => error = (behavior, default),
             }
         }
         args.extend([empty.0, empty.1, error.0, error.1]);
@@ -397,8 +404,8 @@ impl FlinkParser<'_> {
                 }
             }
             pairs.push(self.expr()?);
-            if !self.take_word("VALUE") && !self.take_symbol(":") {
-                self.expect_symbol(",")?;
+            if !self.take_symbol(":") {
+                self.expect_word("VALUE")?;
             }
             pairs.push(self.expr()?);
             self.take_words(&["FORMAT", "JSON"]);

@@ -50,12 +50,6 @@ impl IntervalQualifier {
         matches!(self.leading, Some(Year | Month | Quarter))
             && matches!(self.last, None | Some(Month))
     }
-
-    pub(super) fn is_day_time(&self) -> bool {
-        use DateTimeField::{Day, Hour, Minute, Second, Week};
-        matches!(self.leading, Some(Week(_) | Day | Hour | Minute | Second))
-            && matches!(self.last, None | Some(Hour | Minute | Second))
-    }
 }
 
 impl FlinkParser<'_> {
@@ -130,14 +124,23 @@ impl FlinkParser<'_> {
             "BETWEEN" => (Infix::Between { negated }, RANGE),
             "IN" => (Infix::In { negated }, RANGE),
             "LIKE" => (like(negated, "LIKE"), RANGE),
+            "ILIKE" => (like(negated, "ILIKE"), RANGE),
+            "RLIKE" => (like(negated, "RLIKE"), RANGE),
             "SIMILAR" => (like(negated, "SIMILAR TO"), RANGE),
             "OR" if !negated => (Infix::Binary(BinaryOperator::Or), OR),
             "AND" if !negated => (Infix::Binary(BinaryOperator::And), AND),
+            "IS" if !negated && self.peek_is_distinct() => (Infix::Is, COMPARISON),
             "IS" if !negated => (Infix::Is, IS),
             "OVERLAPS" if !negated => (Infix::Overlaps, COMPARISON),
             _ => return None,
         };
         Some(found)
+    }
+
+    /// `IS [NOT] DISTINCT`, which binds like a comparison.
+    fn peek_is_distinct(&self) -> bool {
+        self.peek_at(1).is_word("DISTINCT")
+            || self.peek_at(1).is_word("NOT") && self.peek_at(2).is_word("DISTINCT")
     }
 
     fn infix(&mut self, left: Expr, infix: Infix, power: Power) -> Result<Expr> {
@@ -171,9 +174,10 @@ impl FlinkParser<'_> {
                 if name == "SIMILAR TO" {
                     self.expect_word("TO")?;
                 }
-                let mut args = vec![left, self.expr_above(RANGE)?];
+                // from right to left: a LIKE (b LIKE c)
+                let mut args = vec![left, self.expr_above(COMPARISON)?];
                 if self.take_word("ESCAPE") {
-                    args.push(self.expr_above(RANGE)?);
+                    args.push(self.expr_above(COMPARISON)?);
                 }
                 Ok(negated_if(negated, call(name, args)))
             }
@@ -211,7 +215,7 @@ impl FlinkParser<'_> {
         self.expect_word("IS")?;
         let negated = self.take_word("NOT");
         if self.take_words(&["DISTINCT", "FROM"]) {
-            let (left, right) = (Box::new(left), Box::new(self.expr_above(IS)?));
+            let (left, right) = (Box::new(left), Box::new(self.expr_above(COMPARISON)?));
             return Ok(if negated {
                 Expr::IsNotDistinctFrom(left, right)
             } else {
@@ -472,6 +476,10 @@ impl FlinkParser<'_> {
             "INTERVAL" => self.interval(),
             "DATE" if string_next => self.typed_literal(AstType::Date),
             "TIME" if string_next => self.typed_literal(AstType::Time(None, TimezoneInfo::None)),
+            "TIMESTAMP" if self.peek_local_timestamp() => {
+                self.skip(4);
+                self.typed_literal(AstType::Timestamp(None, TimezoneInfo::Tz))
+            }
             "TIMESTAMP" if string_next => {
                 self.typed_literal(AstType::Timestamp(None, TimezoneInfo::None))
             }
@@ -483,6 +491,12 @@ impl FlinkParser<'_> {
             }
             _ => self.name_or_call(),
         }
+    }
+
+    /// `TIMESTAMP WITH LOCAL TIME ZONE '..'`
+    fn peek_local_timestamp(&self) -> bool {
+        self.peek_words(&["TIMESTAMP", "WITH", "LOCAL", "TIME", "ZONE"])
+            && self.peek_at(5).kind == TokenKind::String
     }
 
     fn literal(&mut self, literal: Value) -> Result<Expr> {
@@ -563,52 +577,80 @@ impl FlinkParser<'_> {
         Ok(cast(kind, expr, data_type))
     }
 
-    /// `INTERVAL [-] '1:30' MINUTE TO SECOND`
+    /// `INTERVAL [-] '1:30' MINUTE TO SECOND`, and `INTERVAL n DAY`, `INTERVAL (expr) DAY`, which are
+    /// a number of one-unit intervals.
     fn interval(&mut self) -> Result<Expr> {
+        let start = self.here();
         self.skip(1);
+        if self.peek_is_name() || self.peek_symbol("(") || self.peek().kind == TokenKind::Number {
+            return self.interval_of_number(start);
+        }
         let sign = if self.take_symbol("-") {
             "-"
         } else {
             self.take_symbol("+");
             ""
         };
-        let start = self.here();
+        let literal = self.here();
         let mut text = self.string_literal("an interval in single quotes")?;
         text.insert_str(0, sign);
-        let value = value(Value::SingleQuotedString(text), self.since(start));
+        let value = value(Value::SingleQuotedString(text), self.since(literal));
         let qualifier = self.interval_qualifier()?;
-        if qualifier.leading.is_none() {
-            return Err(self.unexpected_of("an interval's unit", UNITS));
+        Ok(interval_of(value, qualifier))
+    }
+
+    fn interval_of_number(&mut self, start: Span) -> Result<Expr> {
+        let number = self.primary()?;
+        let qualifier = self.interval_qualifier()?;
+        if qualifier.last.is_some() {
+            let reason = "An interval of a number has one unit";
+            return Err(self.error(reason, self.since(start)));
         }
-        Ok(Expr::Interval(Interval {
-            value: Box::new(value),
-            leading_field: qualifier.leading,
-            leading_precision: qualifier.leading_precision,
-            last_field: qualifier.last,
-            fractional_seconds_precision: qualifier.fraction,
-        }))
+        if let Expr::Value(ValueWithSpan {
+            value: Value::Number(text, _),
+            span,
+        }) = number
+        {
+            let text = Value::SingleQuotedString(text).with_span(span);
+            return Ok(interval_of(Expr::Value(text), qualifier));
+        }
+        Ok(Expr::BinaryOp {
+            left: Box::new(number),
+            op: BinaryOperator::Multiply,
+            right: Box::new(interval_of(text("1"), qualifier)),
+        })
     }
 
     /// `DAY`, `DAY(2) TO SECOND(3)`
     pub(super) fn interval_qualifier(&mut self) -> Result<IntervalQualifier> {
+        if !self.peek_unit() {
+            return Err(self.unexpected_of("an interval's unit", UNITS));
+        }
         let mut qualifier = IntervalQualifier {
             leading: self.take_unit(),
             leading_precision: None,
             last: None,
             fraction: None,
         };
-        if qualifier.leading.is_some() && self.take_symbol("(") {
+        if self.take_symbol("(") {
             qualifier.leading_precision = Some(self.integer("a precision")?);
             if self.take_symbol(",") {
                 qualifier.fraction = Some(self.integer("a precision")?);
             }
             self.expect_symbol(")")?;
         }
-        if qualifier.leading.is_some() && self.take_word("TO") {
-            qualifier.last = self.take_unit();
-            if qualifier.last.is_none() {
-                return Err(self.unexpected_of("an interval's unit", UNITS));
+        let last: &[&str] = match qualifier.leading {
+            Some(DateTimeField::Year) => &["MONTH"],
+            Some(DateTimeField::Day) => &["HOUR", "MINUTE", "SECOND"],
+            Some(DateTimeField::Hour) => &["MINUTE", "SECOND"],
+            Some(DateTimeField::Minute) => &["SECOND"],
+            _ => &[],
+        };
+        if !last.is_empty() && self.take_word("TO") {
+            if !last.iter().any(|unit| self.peek_word(unit)) {
+                return Err(self.unexpected_of(&last.join(" or "), last));
             }
+            qualifier.last = self.take_unit();
             if self.take_symbol("(") {
                 qualifier.fraction = Some(self.integer("a precision")?);
                 self.expect_symbol(")")?;
@@ -725,14 +767,9 @@ impl FlinkParser<'_> {
         })
     }
 
-    /// A query as an argument stands for its rows: `TABLE t`, `TABLE (query)`.
+    /// `TABLE t` as an argument: the table's rows.
     pub(super) fn table_query(&mut self) -> Result<Query> {
         self.expect_word("TABLE")?;
-        if self.take_symbol("(") {
-            let query = self.query()?;
-            self.expect_symbol(")")?;
-            return Ok(query);
-        }
         let body: SetExpr = self.explicit_table()?;
         Ok(plain_query(body))
     }
@@ -742,6 +779,16 @@ impl FlinkParser<'_> {
 const UNITS: &[&str] = &[
     "YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND",
 ];
+
+fn interval_of(value: Expr, qualifier: IntervalQualifier) -> Expr {
+    Expr::Interval(Interval {
+        value: Box::new(value),
+        leading_field: qualifier.leading,
+        leading_precision: qualifier.leading_precision,
+        last_field: qualifier.last,
+        fractional_seconds_precision: qualifier.fraction,
+    })
+}
 
 fn like(negated: bool, name: &'static str) -> Infix {
     Infix::Like { negated, name }

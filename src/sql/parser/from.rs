@@ -95,10 +95,17 @@ impl FlinkParser<'_> {
                 let reason = format!("{word} is not supported on streams");
                 return Err(Error::plan(reason).at(p.here()));
             }
-            Ok(match p.optional_alias()? {
-                Some(alias) => with_alias(factor, alias),
-                None => factor,
-            })
+            let start = p.here();
+            if let Some(alias) = p.optional_alias()? {
+                if matches!(factor, TableFactor::NestedJoin { .. }) {
+                    let reason = "Join expression encountered in illegal context";
+                    return Err(p
+                        .error(reason, p.since(start))
+                        .hint("a join in parentheses has no alias; name its tables"));
+                }
+                set_alias(&mut factor, alias);
+            }
+            Ok(factor)
         })
     }
 
@@ -119,8 +126,11 @@ impl FlinkParser<'_> {
         if self.peek().kind == TokenKind::End {
             return Err(self.unexpected("a table"));
         }
-        if lateral || self.peek_call() {
-            return self.table_function(lateral);
+        if lateral {
+            return Err(self.unexpected_of("TABLE, UNNEST or a query", &["TABLE", "UNNEST"]));
+        }
+        if self.peek_call() {
+            return self.table_function(false);
         }
         let name = self.object_name()?;
         let mut with_hints = self.table_hints()?;
@@ -198,6 +208,7 @@ impl FlinkParser<'_> {
             self.expect_symbol(")")?;
             return Ok(derived(lateral, subquery));
         }
+        let start = self.here();
         let tables = self.table_with_joins()?;
         let bare = tables.joins.is_empty();
         match tables.relation {
@@ -210,10 +221,26 @@ impl FlinkParser<'_> {
                 self.expect_symbol(")")?;
                 Ok(derived(lateral, Box::new(query)))
             }
-            relation if bare => {
+            TableFactor::Derived {
+                lateral: false,
+                subquery,
+                alias: None,
+                ..
+            } if bare => {
                 self.expect_symbol(")")?;
-                Ok(relation)
+                Ok(derived(lateral, subquery))
             }
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias: None,
+            } if bare => {
+                self.expect_symbol(")")?;
+                Ok(TableFactor::NestedJoin {
+                    table_with_joins,
+                    alias: None,
+                })
+            }
+            _ if bare => Err(self.error("Expected query or join", self.since(start))),
             relation => {
                 self.expect_symbol(")")?;
                 Ok(TableFactor::NestedJoin {
@@ -264,28 +291,15 @@ fn derived(lateral: bool, subquery: Box<sqlparser::ast::Query>) -> TableFactor {
     }
 }
 
-/// Names `factor`. One that was named inside its parentheses becomes a nested join of one table, so
-/// that the outer name hides the inner one.
-fn with_alias(mut factor: TableFactor, new: TableAlias) -> TableFactor {
-    match &mut factor {
+/// Names `factor`.
+fn set_alias(factor: &mut TableFactor, new: TableAlias) {
+    match factor {
         TableFactor::Table { alias, .. }
         | TableFactor::Derived { alias, .. }
         | TableFactor::TableFunction { alias, .. }
         | TableFactor::Function { alias, .. }
         | TableFactor::UNNEST { alias, .. }
-        | TableFactor::NestedJoin { alias, .. }
-        | TableFactor::MatchRecognize { alias, .. }
-            if alias.is_none() =>
-        {
-            *alias = Some(new);
-            factor
-        }
-        _ => TableFactor::NestedJoin {
-            table_with_joins: Box::new(TableWithJoins {
-                relation: factor,
-                joins: Vec::new(),
-            }),
-            alias: Some(new),
-        },
+        | TableFactor::MatchRecognize { alias, .. } => *alias = Some(new),
+        _ => {}
     }
 }

@@ -120,6 +120,11 @@ impl<'a> FlinkParser<'a> {
         self.peek().span
     }
 
+    /// The place of the last token taken.
+    fn last_token(&self) -> Span {
+        self.tokens[self.position.saturating_sub(1)].span
+    }
+
     /// From the start of `from` to the end of the last token taken.
     fn since(&self, from: Span) -> Span {
         let end = match self.position {
@@ -429,6 +434,11 @@ impl<'a> FlinkParser<'a> {
     fn error(&self, message: impl Into<String>, span: Span) -> Error {
         Error::parse(message).at(span)
     }
+}
+
+/// A call of `name` without arguments.
+pub(super) fn bare_function(name: ObjectName) -> sqlparser::ast::Function {
+    expr::function(name, Vec::new())
 }
 
 /// A call of `name`, for hints.

@@ -14,7 +14,7 @@ use sqlparser::tokenizer::{Token as AstToken, TokenWithSpan};
 use super::super::lexer::{Token, TokenKind};
 use super::super::{hints, span};
 use super::FlinkParser;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The words a query starts with, a parenthesis aside.
 const QUERY_STARTS: &[&str] = &["SELECT", "WITH", "VALUES"];
@@ -227,11 +227,12 @@ impl FlinkParser<'_> {
         Ok(query)
     }
 
-    /// `LIMIT n`, `OFFSET m [ROWS]`, `FETCH FIRST n ROWS ONLY`, in any order that Flink takes.
+    /// `[LIMIT n] [OFFSET m [ROWS]]` or `[OFFSET m [ROWS]] [FETCH FIRST n ROWS ONLY]`
     fn limit_clause(&mut self) -> Result<Option<LimitClause>> {
         let mut limit = None;
         let mut offset = None;
-        if self.take_word("LIMIT") && !self.take_word("ALL") {
+        let limited = self.take_word("LIMIT");
+        if limited && !self.take_word("ALL") {
             limit = Some(self.row_count()?);
         }
         if self.take_word("OFFSET") {
@@ -243,11 +244,12 @@ impl FlinkParser<'_> {
             };
             offset = Some(Offset { value, rows });
         }
-        if limit.is_none() && self.take_word("LIMIT") {
-            if !self.take_word("ALL") {
-                limit = Some(self.row_count()?);
-            }
-        } else if limit.is_none() && self.take_word("FETCH") {
+        if !limited && offset.is_some() && self.peek_word("LIMIT") {
+            return Err(self
+                .unexpected("the end of the query")
+                .hint("write LIMIT before OFFSET"));
+        }
+        if !limited && self.take_word("FETCH") {
             self.expect_one_of(&["FIRST", "NEXT"])?;
             limit = Some(self.row_count()?);
             self.expect_one_of(&["ROWS", "ROW"])?;
@@ -307,7 +309,13 @@ impl FlinkParser<'_> {
             select.selection = Some(self.expr()?);
         }
         if self.take_words(&["GROUP", "BY"]) {
+            let start = self.here();
+            let distinct = self.take_one_of(&["DISTINCT", "ALL"]) == Some("DISTINCT");
             let keys = self.comma_separated(Self::grouping_element)?;
+            if distinct && keys.iter().any(is_grouping_set) {
+                let reason = "GROUP BY DISTINCT of grouping sets is not supported";
+                return Err(Error::plan(reason).at(self.since(start)));
+            }
             select.group_by = GroupByExpr::Expressions(keys, Vec::new());
         }
         if self.take_word("HAVING") {
@@ -361,17 +369,12 @@ impl FlinkParser<'_> {
             return Ok(item);
         }
         let expr = self.expr()?;
-        if self.take_word("AS") {
-            let alias = if self.peek().kind == TokenKind::String {
-                let start = self.here();
-                let text = self.string_pieces();
-                Ident::with_quote_and_span('\'', span::to_ast(self.since(start)), text)
-            } else {
-                self.ident()?
-            };
-            return Ok(SelectItem::ExprWithAlias { expr, alias });
-        }
-        if self.peek_is_name() {
+        if self.take_word("AS") || self.peek_is_name() {
+            if self.peek().kind == TokenKind::String {
+                return Err(self
+                    .unexpected("an alias")
+                    .hint("an alias is a name: it is not in single quotes"));
+            }
             let alias = self.ident()?;
             return Ok(SelectItem::ExprWithAlias { expr, alias });
         }
@@ -497,6 +500,13 @@ impl FlinkParser<'_> {
             _ => WindowFrameBound::Following(distance),
         })
     }
+}
+
+fn is_grouping_set(element: &Expr) -> bool {
+    matches!(
+        element,
+        Expr::GroupingSets(_) | Expr::Rollup(_) | Expr::Cube(_)
+    )
 }
 
 /// A query that is only a body.

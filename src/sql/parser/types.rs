@@ -1,11 +1,30 @@
 //! Data types as Flink writes them.
 
-use sqlparser::ast::{DataType as AstType, ObjectName};
+use sqlparser::ast::{DataType as AstType, Ident, ObjectName};
 
 use super::super::ast::SqlType;
+use super::super::lexer::TokenKind;
+use super::super::span;
+use super::super::unparse::quoted;
 use super::FlinkParser;
 use crate::error::{Error, Result, Span};
+use crate::types::data_type::MAX_LENGTH;
 use crate::types::{DataType, RowField, TypeKind};
+
+/// A type and how Flink writes it back, which keeps more of the user's spelling than the type does.
+struct Spelled<T> {
+    of: T,
+    text: String,
+}
+
+impl<T> Spelled<T> {
+    fn new(of: T, text: impl Into<String>) -> Self {
+        Self {
+            of,
+            text: text.into(),
+        }
+    }
+}
 
 impl FlinkParser<'_> {
     /// A type with its place.
@@ -18,102 +37,125 @@ impl FlinkParser<'_> {
         })
     }
 
-    /// A type inside an expression, in the form that [`super::super::types::parse_type`] reads.
+    /// A type inside an expression, in the form that [`super::super::types::parse_type`] reads; its
+    /// modifier is how it is written back.
     pub(super) fn ast_type(&mut self) -> Result<AstType> {
         let start = self.here();
-        let data_type = self.data_type()?;
-        let mut name = sqlparser::ast::Ident::new(data_type.to_string());
-        name.span = super::super::span::to_ast(self.since(start));
-        Ok(AstType::Custom(ObjectName::from(vec![name]), Vec::new()))
+        let spelled = self.nullable_type()?;
+        let mut name = Ident::new(spelled.of.to_string());
+        name.span = span::to_ast(self.since(start));
+        Ok(AstType::Custom(
+            ObjectName::from(vec![name]),
+            vec![spelled.text],
+        ))
     }
 
     /// `type [ARRAY | MULTISET].. [NULL | NOT NULL]`
     pub(super) fn data_type(&mut self) -> Result<DataType> {
-        self.nested(Self::data_type_unchecked)
+        Ok(self.spelled_type()?.of)
     }
 
-    fn data_type_unchecked(&mut self) -> Result<DataType> {
-        let mut kind = self.type_kind()?;
-        loop {
-            if self.take_word("ARRAY") {
-                kind = TypeKind::Array(Box::new(kind.nullable()));
-            } else if self.take_word("MULTISET") {
-                kind = TypeKind::Multiset(Box::new(kind.nullable()));
-            } else {
-                break;
-            }
-        }
+    fn spelled_type(&mut self) -> Result<Spelled<DataType>> {
+        let spelled = self.nullable_type()?;
         if self.take_words(&["NOT", "NULL"]) {
-            return Ok(kind.not_null());
+            let text = format!("{} NOT NULL", spelled.text);
+            return Ok(Spelled::new(spelled.of.not_null(), text));
         }
-        self.take_word("NULL");
-        Ok(kind.nullable())
+        let explicit = self.take_word("NULL");
+        let text = spelled.text + if explicit { " NULL" } else { "" };
+        Ok(Spelled::new(spelled.of.nullable(), text))
     }
 
-    fn type_kind(&mut self) -> Result<TypeKind> {
+    fn nullable_type(&mut self) -> Result<Spelled<TypeKind>> {
+        self.nested(|p| {
+            let mut spelled = p.type_kind()?;
+            loop {
+                let element = || Box::new(spelled.of.clone().nullable());
+                if p.take_word("ARRAY") {
+                    spelled.of = TypeKind::Array(element());
+                    spelled.text.push_str(" ARRAY");
+                } else if p.take_word("MULTISET") {
+                    spelled.of = TypeKind::Multiset(element());
+                    spelled.text.push_str(" MULTISET");
+                } else {
+                    return Ok(spelled);
+                }
+            }
+        })
+    }
+
+    fn type_kind(&mut self) -> Result<Spelled<TypeKind>> {
         let start = self.here();
-        if self.peek().kind != super::TokenKind::Word {
+        if self.peek().kind != TokenKind::Word {
             return Err(self.unexpected("a data type"));
         }
         let name = self.peek().text.to_ascii_uppercase();
         self.skip(1);
         Ok(match name.as_str() {
-            "BOOLEAN" => TypeKind::Boolean,
-            "TINYINT" => TypeKind::TinyInt,
-            "SMALLINT" => TypeKind::SmallInt,
-            "INT" | "INTEGER" => TypeKind::Int,
-            "BIGINT" => TypeKind::BigInt,
-            "FLOAT" | "REAL" => TypeKind::Float,
+            "BOOLEAN" => Spelled::new(TypeKind::Boolean, name),
+            "TINYINT" => Spelled::new(TypeKind::TinyInt, name),
+            "SMALLINT" => Spelled::new(TypeKind::SmallInt, name),
+            "INT" | "INTEGER" => Spelled::new(TypeKind::Int, "INTEGER"),
+            "BIGINT" => Spelled::new(TypeKind::BigInt, name),
+            "FLOAT" => Spelled::new(TypeKind::Float, name),
             "DOUBLE" => {
                 self.take_word("PRECISION");
-                TypeKind::Double
+                Spelled::new(TypeKind::Double, name)
             }
             "DECIMAL" | "DEC" | "NUMERIC" => self.decimal(start)?,
             "CHAR" | "CHARACTER" => {
                 if self.take_word("VARYING") {
-                    TypeKind::VarChar(self.length(start, crate::types::data_type::MAX_LENGTH)?)
+                    self.with_length(start, "VARCHAR", MAX_LENGTH, TypeKind::VarChar)?
                 } else {
-                    TypeKind::Char(self.length(start, 1)?)
+                    self.with_length(start, "CHAR", 1, TypeKind::Char)?
                 }
             }
-            "VARCHAR" => {
-                TypeKind::VarChar(self.length(start, crate::types::data_type::MAX_LENGTH)?)
-            }
-            "STRING" => TypeKind::STRING,
+            "VARCHAR" => self.with_length(start, "VARCHAR", MAX_LENGTH, TypeKind::VarChar)?,
+            "STRING" => Spelled::new(TypeKind::STRING, name),
             "BINARY" => {
                 if self.take_word("VARYING") {
-                    TypeKind::VarBinary(self.length(start, crate::types::data_type::MAX_LENGTH)?)
+                    self.with_length(start, "VARBINARY", MAX_LENGTH, TypeKind::VarBinary)?
                 } else {
-                    TypeKind::Binary(self.length(start, 1)?)
+                    self.with_length(start, "BINARY", 1, TypeKind::Binary)?
                 }
             }
-            "VARBINARY" => {
-                TypeKind::VarBinary(self.length(start, crate::types::data_type::MAX_LENGTH)?)
-            }
-            "BYTES" => TypeKind::BYTES,
-            "DATE" => TypeKind::Date,
+            "VARBINARY" => self.with_length(start, "VARBINARY", MAX_LENGTH, TypeKind::VarBinary)?,
+            "BYTES" => Spelled::new(TypeKind::BYTES, name),
+            "DATE" => Spelled::new(TypeKind::Date, name),
             "TIME" => {
                 let precision = self.precision(start, 0)?;
                 self.take_words(&["WITHOUT", "TIME", "ZONE"]);
-                TypeKind::Time(precision)
+                let text = name + &precision.text;
+                Spelled::new(TypeKind::Time(precision.of), text)
             }
             "TIMESTAMP" => self.timestamp(start)?,
-            "TIMESTAMP_LTZ" => TypeKind::TimestampLtz(self.precision(start, 6)?),
+            "TIMESTAMP_LTZ" => {
+                let precision = self.precision(start, 6)?;
+                let text = name + &precision.text;
+                Spelled::new(TypeKind::TimestampLtz(precision.of), text)
+            }
             "INTERVAL" => self.interval_type()?,
-            "ARRAY" => TypeKind::Array(Box::new(self.type_argument()?)),
-            "MULTISET" => TypeKind::Multiset(Box::new(self.type_argument()?)),
+            "ARRAY" => {
+                let element = self.type_argument(&name)?;
+                Spelled::new(TypeKind::Array(Box::new(element.of)), element.text)
+            }
+            "MULTISET" => {
+                let element = self.type_argument(&name)?;
+                Spelled::new(TypeKind::Multiset(Box::new(element.of)), element.text)
+            }
             "MAP" => {
                 self.expect_symbol("<")?;
-                let key = self.data_type()?;
+                let key = self.spelled_type()?;
                 self.expect_symbol(",")?;
-                let value = self.data_type()?;
+                let value = self.spelled_type()?;
                 self.expect_symbol(">")?;
-                TypeKind::Map(Box::new(key), Box::new(value))
+                let text = format!("MAP< {}, {} >", key.text, value.text);
+                Spelled::new(TypeKind::Map(Box::new(key.of), Box::new(value.of)), text)
             }
             "ROW" => self.row_type()?,
-            "VARIANT" => TypeKind::Variant,
-            "RAW" | "BITMAP" | "STRUCTURED" => {
-                return Err(Error::plan(format!("The type {name} is not supported")).at(start));
+            "VARIANT" => Spelled::new(TypeKind::Variant, name),
+            "RAW" | "BITMAP" | "STRUCTURED" | "REAL" => {
+                return Err(Error::plan(format!("Type is not supported: {name}")).at(start));
             }
             _ => {
                 self.position -= 1;
@@ -122,145 +164,144 @@ impl FlinkParser<'_> {
         })
     }
 
-    fn decimal(&mut self, start: Span) -> Result<TypeKind> {
+    fn decimal(&mut self, start: Span) -> Result<Spelled<TypeKind>> {
         let (mut precision, mut scale) = (10u32, 0u32);
+        let mut text = "DECIMAL".to_string();
         if self.take_symbol("(") {
             precision = self.integer("the precision of DECIMAL")?;
+            text.push_str(&format!("({precision}"));
             if self.take_symbol(",") {
                 scale = self.integer("the scale of DECIMAL")?;
+                text.push_str(&format!(", {scale}"));
             }
+            text.push(')');
             self.expect_symbol(")")?;
         }
         if !(1..=38).contains(&precision) {
             let reason = "Decimal precision must be between 1 and 38 (both inclusive).";
-            return Err(self.error(reason, self.since(start)));
+            return Err(Error::plan(reason).at(self.since(start)));
         }
         if scale > precision {
             let reason = format!(
                 "Decimal scale must be between 0 and the precision {precision} (both inclusive)."
             );
-            return Err(self.error(reason, self.since(start)));
+            return Err(Error::plan(reason).at(self.since(start)));
         }
         let byte = |n: u32| u8::try_from(n).unwrap_or(38);
-        Ok(TypeKind::Decimal(byte(precision), byte(scale)))
+        let kind = TypeKind::Decimal(byte(precision), byte(scale));
+        Ok(Spelled::new(kind, text))
     }
 
-    fn length(&mut self, start: Span, default: u32) -> Result<u32> {
+    fn with_length(
+        &mut self,
+        start: Span,
+        name: &str,
+        default: u32,
+        make: fn(u32) -> TypeKind,
+    ) -> Result<Spelled<TypeKind>> {
         if !self.take_symbol("(") {
-            return Ok(default);
+            return Ok(Spelled::new(make(default), name));
         }
         let length: u32 = self.integer("a length")?;
         self.expect_symbol(")")?;
-        if length == 0 || length > crate::types::data_type::MAX_LENGTH {
+        if length == 0 || length > MAX_LENGTH {
             let reason = "A length must be between 1 and 2147483647 (both inclusive).";
-            return Err(self.error(reason, self.since(start)));
+            return Err(Error::plan(reason).at(self.since(start)));
         }
-        Ok(length)
+        Ok(Spelled::new(make(length), format!("{name}({length})")))
     }
 
-    fn precision(&mut self, start: Span, default: u8) -> Result<u8> {
+    fn precision(&mut self, start: Span, default: u8) -> Result<Spelled<u8>> {
         if !self.take_symbol("(") {
-            return Ok(default);
+            return Ok(Spelled::new(default, ""));
         }
         let precision: u8 = self.integer("a precision")?;
         self.expect_symbol(")")?;
         if precision > 9 {
             let reason = "The precision of a time must be between 0 and 9 (both inclusive).";
-            return Err(self.error(reason, self.since(start)));
+            return Err(Error::plan(reason).at(self.since(start)));
         }
-        Ok(precision)
+        Ok(Spelled::new(precision, format!("({precision})")))
     }
 
-    fn timestamp(&mut self, start: Span) -> Result<TypeKind> {
+    fn timestamp(&mut self, start: Span) -> Result<Spelled<TypeKind>> {
         let precision = self.precision(start, 6)?;
+        let text = format!("TIMESTAMP{}", precision.text);
         if self.take_words(&["WITH", "LOCAL", "TIME", "ZONE"]) {
-            return Ok(TypeKind::TimestampLtz(precision));
+            let kind = TypeKind::TimestampLtz(precision.of);
+            return Ok(Spelled::new(kind, text + " WITH LOCAL TIME ZONE"));
         }
-        if self.take_words(&["WITH", "TIME", "ZONE"]) {
-            let reason = "TIMESTAMP WITH TIME ZONE is not supported";
-            return Err(Error::plan(reason)
-                .at(self.since(start))
+        if self.peek_words(&["WITH", "TIME", "ZONE"]) {
+            self.skip(1);
+            return Err(self
+                .unexpected("LOCAL")
                 .hint("use TIMESTAMP_LTZ, an instant that is shown in the session's time zone"));
         }
         self.take_words(&["WITHOUT", "TIME", "ZONE"]);
-        Ok(TypeKind::Timestamp(precision))
+        Ok(Spelled::new(TypeKind::Timestamp(precision.of), text))
     }
 
-    fn interval_type(&mut self) -> Result<TypeKind> {
+    fn interval_type(&mut self) -> Result<Spelled<TypeKind>> {
         let start = self.here();
         let qualifier = self.interval_qualifier()?;
-        if qualifier.leading.is_none() {
-            return Err(self.unexpected("an interval's unit"));
-        }
-        if qualifier.is_year_month() {
-            Ok(TypeKind::IntervalYearMonth)
-        } else if qualifier.is_day_time() {
-            Ok(TypeKind::IntervalDayTime)
+        let unit = self.text_of(self.since(start)).to_ascii_uppercase();
+        let kind = if qualifier.is_year_month() {
+            TypeKind::IntervalYearMonth
         } else {
-            Err(self.error("This unit makes no interval type", self.since(start)))
-        }
+            TypeKind::IntervalDayTime
+        };
+        Ok(Spelled::new(kind, format!("INTERVAL {unit}")))
     }
 
-    fn type_argument(&mut self) -> Result<DataType> {
+    /// `<type>` behind `name`.
+    fn type_argument(&mut self, name: &str) -> Result<Spelled<DataType>> {
         self.expect_symbol("<")?;
-        let argument = self.data_type()?;
+        let mut argument = self.spelled_type()?;
         self.expect_symbol(">")?;
+        argument.text = format!("{name}< {} >", argument.text);
         Ok(argument)
     }
 
     /// `ROW<name type ['comment'], ..>` or the same in parentheses.
-    fn row_type(&mut self) -> Result<TypeKind> {
+    fn row_type(&mut self) -> Result<Spelled<TypeKind>> {
         if self.take_symbol("<>") {
-            return Ok(TypeKind::Row(Vec::new()));
+            return Ok(Spelled::new(TypeKind::Row(Vec::new()), "ROW<>"));
         }
-        let close = if self.take_symbol("<") {
-            ">"
-        } else {
+        let angle = self.take_symbol("<");
+        if !angle {
             self.expect_symbol("(")?;
-            ")"
-        };
+        }
+        let close = if angle { ">" } else { ")" };
         let mut fields = Vec::new();
+        let mut texts = Vec::new();
         if !self.peek_symbol(close) {
-            fields = self.comma_separated(|p| {
+            let all = self.comma_separated(|p| {
                 let name = p.ident()?.value;
-                let data_type = p.data_type()?;
-                if p.peek().kind == super::TokenKind::String {
-                    p.skip(1);
+                let spelled = p.spelled_type()?;
+                let mut text = format!("{} {}", quoted(&name), spelled.text);
+                if p.peek().kind == TokenKind::String {
+                    let comment = p.string_pieces().replace('\'', "''");
+                    text.push_str(&format!(" '{comment}'"));
                 }
-                Ok(RowField { name, data_type })
+                let data_type = spelled.of;
+                Ok((RowField { name, data_type }, text))
             })?;
+            (fields, texts) = all.into_iter().unzip();
         }
         self.expect_symbol(close)?;
-        Ok(TypeKind::Row(fields))
+        let text = if angle {
+            format!("ROW< {} >", texts.join(", "))
+        } else {
+            format!("ROW({})", texts.join(", "))
+        };
+        Ok(Spelled::new(TypeKind::Row(fields), text))
     }
 }
 
 /// What a misspelt type may have been.
+#[rustfmt::skip]
 const TYPE_NAMES: &[&str] = &[
-    "ARRAY",
-    "BIGINT",
-    "BINARY",
-    "BOOLEAN",
-    "BYTES",
-    "CHAR",
-    "DATE",
-    "DECIMAL",
-    "DOUBLE",
-    "FLOAT",
-    "INT",
-    "INTEGER",
-    "INTERVAL",
-    "MAP",
-    "MULTISET",
-    "NUMERIC",
-    "ROW",
-    "SMALLINT",
-    "STRING",
-    "TIME",
-    "TIMESTAMP",
-    "TIMESTAMP_LTZ",
-    "TINYINT",
-    "VARBINARY",
-    "VARCHAR",
-    "VARIANT",
+    "ARRAY", "BIGINT", "BINARY", "BOOLEAN", "BYTES", "CHAR", "DATE", "DECIMAL", "DOUBLE", "FLOAT",
+    "INT", "INTEGER", "INTERVAL", "MAP", "MULTISET", "NUMERIC", "ROW", "SMALLINT", "STRING",
+    "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TINYINT", "VARBINARY", "VARCHAR", "VARIANT",
 ];
