@@ -80,7 +80,7 @@ pub(super) struct Bytes;
 pub(super) struct Bool;
 /// A primitive type.
 pub(super) struct Prim<P>(std::marker::PhantomData<P>);
-/// Timestamps and intervals of any unit, as their `i64`.
+/// Dates, times, timestamps and intervals of any unit, as `i64`.
 pub(super) struct Ticks;
 
 pub(super) type TinyInt = Prim<Int8Type>;
@@ -141,13 +141,17 @@ impl Read for Ticks {
     type Item<'a> = i64;
     fn array(array: &ArrayRef) -> Option<Self::Array> {
         let data = array.to_data();
-        if !matches!(
-            data.data_type(),
-            ArrowType::Timestamp(..) | ArrowType::Duration(_) | ArrowType::Int64
-        ) {
-            return None;
-        }
-        let values = ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len());
+        let (start, len) = (data.offset(), data.len());
+        let values = match data.data_type() {
+            ArrowType::Timestamp(..) | ArrowType::Duration(_) | ArrowType::Int64 => {
+                ScalarBuffer::new(data.buffers()[0].clone(), start, len)
+            }
+            ArrowType::Date32 | ArrowType::Time32(_) | ArrowType::Interval(_) => {
+                let narrow = ScalarBuffer::<i32>::new(data.buffers()[0].clone(), start, len);
+                narrow.iter().map(|v| i64::from(*v)).collect()
+            }
+            _ => return None,
+        };
         Some(PrimitiveArray::new(values, data.nulls().cloned()))
     }
     fn read(array: &Self::Array, i: usize) -> i64 {
@@ -208,7 +212,13 @@ impl Write for Ticks {
         f: impl FnMut(usize) -> Result<Option<i64>>,
     ) -> Result<ArrayRef> {
         let array = primitive::<Int64Type>(rows, nulls, f)?;
-        let data = array.into_data().into_builder().data_type(to.clone());
+        let data = match to {
+            ArrowType::Date32 | ArrowType::Time32(_) | ArrowType::Interval(_) => {
+                array.unary::<_, Int32Type>(|v| v as i32).into_data()
+            }
+            _ => array.into_data(),
+        };
+        let data = data.into_builder().data_type(to.clone());
         Ok(arrow::array::make_array(data.build()?))
     }
 }
@@ -526,6 +536,21 @@ impl<'a> Call<'a> {
         columns(move |c, _| {
             let a = c.column::<A>(0)?;
             O::collect(c.rows, c.nulls().as_ref(), &to, |i| f(a.value(i)).outcome())
+        })
+    }
+
+    /// A kernel of argument `arg` alone: the others are constants that were worked up.
+    pub(super) fn map_arg<A: Read, O: Write, R: Outcome<O::Item>>(
+        &self,
+        arg: usize,
+        f: impl Fn(A::Item<'_>) -> R + Closure,
+    ) -> Kernel {
+        let to = self.returns.to_arrow();
+        columns(move |c, _| {
+            let a = c.column::<A>(arg)?;
+            O::collect(c.rows, c.nulls_of([arg]).as_ref(), &to, |i| {
+                f(a.value(i)).outcome()
+            })
         })
     }
 

@@ -6,17 +6,24 @@
 //! ([`ScalarFunction::prepare`]). Kernels see whole columns.
 
 mod builtin;
+mod decimal_text;
 pub mod doc;
+mod extract;
 mod java_regex;
 mod kernel;
+mod math;
 mod others;
 mod regex;
 pub mod registry;
+mod round;
 mod search;
 mod signature;
 mod string;
+mod temporal_floor;
 #[cfg(test)]
 mod testing;
+mod time_form;
+mod timestamp_add;
 mod utf16;
 pub mod table;
 
@@ -40,6 +47,10 @@ static TOPICS: &[(&str, &[builtin::Builtin])] = &[
     ("string", string::FUNCTIONS),
     ("string", search::FUNCTIONS),
     ("string", regex::FUNCTIONS),
+    ("arithmetic", math::FUNCTIONS),
+    ("arithmetic", round::FUNCTIONS),
+    ("temporal", extract::FUNCTIONS),
+    ("temporal", timestamp_add::FUNCTIONS),
 ];
 
 /// Whether two evaluations on the same row agree.

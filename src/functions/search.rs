@@ -10,7 +10,9 @@ use super::builtin::{
     Builtin,
     Resolve::{Custom, Forms},
 };
-use super::kernel::{Bool, Bytes, Call, Int, Text, Texts, arrays, collect_texts, offsets};
+use super::kernel::{
+    Bool, Bytes, Call, Int, Text, Texts, arrays, collect, collect_texts, columns, offsets,
+};
 use super::regex::Regexes;
 use super::signature::{Param, Returns, any_nullable, match_forms};
 use super::string::char_offset;
@@ -209,11 +211,11 @@ fn locate(call: &Call<'_>) -> Result<Kernel> {
 fn prepare_instr(call: &Call<'_>) -> Result<Kernel> {
     let count = call.args.len();
     let to = call.returns.to_arrow();
-    Ok(super::kernel::columns(move |c, _| {
+    Ok(columns(move |c, _| {
         let (s, search) = (c.column::<Text>(0)?, c.column::<Text>(1)?);
         let from = (count > 2).then(|| c.column::<Int>(2)).transpose()?;
         let nth = (count > 3).then(|| c.column::<Int>(3)).transpose()?;
-        super::kernel::collect::<Int>(c.rows, c.nulls().as_ref(), &to, |i| {
+        collect::<Int>(c.rows, c.nulls().as_ref(), &to, |i| {
             let from = from.as_ref().map_or(1, |from| from.value(i));
             let nth = nth.as_ref().map_or(1, |nth| nth.value(i));
             instr(s.value(i), search.value(i), from, nth).map(Some)
