@@ -7,36 +7,39 @@ use arrow::buffer::{NullBuffer, ScalarBuffer};
 use arrow::compute::take;
 use arrow::datatypes::SchemaRef;
 
-use super::side::{NONE, Side};
 use crate::changelog::{ChangeBatch, RowKind};
 use crate::error::Result;
-use crate::state::rows::RowId;
+use crate::state::binary_row::BinaryRowCodec;
+use crate::state::rows::{RowId, RowStore};
+
+/// No row.
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// Where the rows of one side lie.
 #[derive(Clone, Copy)]
-pub(super) enum Rows<'a> {
+pub(crate) enum Rows<'a> {
     /// In the batch that is being processed.
     Batch(&'a RecordBatch),
-    /// In the side's state.
-    State(&'a Side),
+    /// In state.
+    Stored(&'a BinaryRowCodec, &'a RowStore),
 }
 
 /// Pairs of rows with a kind each, in the order in which they are emitted. [`NONE`] is the row of
 /// NULLs.
 #[derive(Debug, Default)]
-pub(super) struct Changes {
+pub(crate) struct Changes {
     kinds: Vec<RowKind>,
     own: Vec<u32>,
     other: Vec<u32>,
 }
 
 impl Changes {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.kinds.len()
     }
 
     #[inline]
-    pub(super) fn push(&mut self, kind: RowKind, own: u32, other: u32) {
+    pub(crate) fn push(&mut self, kind: RowKind, own: u32, other: u32) {
         self.kinds.push(kind);
         self.own.push(own);
         self.other.push(other);
@@ -44,7 +47,7 @@ impl Changes {
 
     /// The changes as a batch of `schema`; none are left. The rows of the input stand left of the
     /// others if `own_is_left`. `None` for a side whose columns are not part of the output.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         own: Option<Rows<'_>>,
         other: Option<Rows<'_>>,
@@ -74,29 +77,29 @@ impl Changes {
 }
 
 /// The columns of the rows `ids`.
-pub(super) fn gather(rows: Rows<'_>, ids: &[u32]) -> Result<Vec<ArrayRef>> {
+pub(crate) fn gather(rows: Rows<'_>, ids: &[u32]) -> Result<Vec<ArrayRef>> {
     match rows {
         Rows::Batch(batch) => {
             let indices = Indices::new(ids);
             let columns = batch.columns().iter();
             columns.map(|column| indices.take(column)).collect()
         }
-        Rows::State(side) => side.codec.decode(&bytes(side, ids)),
+        Rows::Stored(codec, rows) => codec.decode(&bytes(rows, ids)),
     }
 }
 
 /// Column `column` of the rows `ids`.
-pub(super) fn gather_column(rows: Rows<'_>, ids: &[u32], column: usize) -> Result<ArrayRef> {
+pub(crate) fn gather_column(rows: Rows<'_>, ids: &[u32], column: usize) -> Result<ArrayRef> {
     match rows {
         Rows::Batch(batch) => Indices::new(ids).take(batch.column(column)),
-        Rows::State(side) => side.codec.decode_field(&bytes(side, ids), column),
+        Rows::Stored(codec, rows) => codec.decode_field(&bytes(rows, ids), column),
     }
 }
 
-fn bytes<'a>(side: &'a Side, ids: &[u32]) -> Vec<&'a [u8]> {
+fn bytes<'a>(rows: &'a RowStore, ids: &[u32]) -> Vec<&'a [u8]> {
     let row = |id: &u32| match *id {
         NONE => &[],
-        id => side.rows.get(RowId(id)),
+        id => rows.get(RowId(id)),
     };
     ids.iter().map(row).collect()
 }

@@ -9,7 +9,7 @@
 //! outer join emits `+I` and `-D` (and `-U` of its inner side), with a row of NULLs that comes and
 //! goes; the matches of a row come in the order of Flink's heap state.
 
-mod changes;
+pub(crate) mod changes;
 pub(crate) mod condition;
 mod group;
 mod probe;

@@ -9,9 +9,9 @@ use arrow::array::{BooleanArray, RecordBatch};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::SchemaRef;
 
-use super::changes::{Changes, Rows, gather_column};
+use super::changes::{Changes, NONE, Rows, gather_column};
 use super::condition::JoinCondition;
-use super::side::{NONE, Side};
+use super::side::Side;
 use crate::changelog::RowKind;
 use crate::error::Result;
 use crate::operators::OperatorContext;
@@ -179,7 +179,7 @@ impl Probe<'_> {
             if (port == super::condition::LEFT) == self.own_is_left {
                 gather_column(own, rows, column)
             } else {
-                gather_column(Rows::State(self.other), others, column)
+                gather_column(self.other.stored(), others, column)
             }
         })?;
         Ok(Some(matching))
@@ -228,7 +228,7 @@ impl Probe<'_> {
         }
         others.retain(|id| *id != NONE);
         let rows = vec![own; others.len()];
-        let matching = self.matching(Rows::State(self.own), &rows, &others)?;
+        let matching = self.matching(self.own.stored(), &rows, &others)?;
         let mut pair = 0;
         others.retain(|_| {
             pair += 1;
@@ -430,7 +430,7 @@ impl Probe<'_> {
     ) -> Result<()> {
         self.flush(out)?;
         self.changes.push(kind, own, other);
-        let (own, other) = shown(self.role, Rows::State(self.own), Rows::State(self.other));
+        let (own, other) = shown(self.role, self.own.stored(), self.other.stored());
         let batch = self
             .changes
             .take(own, other, self.own_is_left, self.schema)?;
@@ -442,7 +442,7 @@ impl Probe<'_> {
         if self.changes.len() == 0 {
             return Ok(());
         }
-        let (own, other) = shown(self.role, Rows::Batch(self.batch), Rows::State(self.other));
+        let (own, other) = shown(self.role, Rows::Batch(self.batch), self.other.stored());
         let batch = self
             .changes
             .take(own, other, self.own_is_left, self.schema)?;

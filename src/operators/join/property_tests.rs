@@ -294,7 +294,7 @@ fn check(actions: &[Action], keyed: Keyed, conditional: bool, size: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn rows_without_a_key(actions in actions(), conditional: bool, size in 1..50_usize) {

@@ -2,6 +2,7 @@
 //! that is shown without a match the number of its matches.
 
 use super::UniqueKey;
+use super::changes::{NONE, Rows};
 use super::group::Group;
 use crate::state::binary_row::{self, BinaryRowCodec};
 use crate::state::java_map::Buckets;
@@ -9,8 +10,6 @@ use crate::state::keys::grow;
 use crate::state::rows::{RowId, RowStore};
 use crate::types::Schema;
 
-/// No row.
-pub(super) const NONE: u32 = u32::MAX;
 /// Marks a head that is the number of a [`Group`], not of a row.
 const SEVERAL: u32 = 1 << 31;
 
@@ -73,6 +72,11 @@ impl Side {
         if bound > self.heads.len() {
             grow(&mut self.heads, bound, NONE);
         }
+    }
+
+    /// The rows, for [`gather`](super::changes::gather).
+    pub(super) fn stored(&self) -> Rows<'_> {
+        Rows::Stored(&self.codec, &self.rows)
     }
 
     /// Whether a row replaces the one that has its unique key.
