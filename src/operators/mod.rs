@@ -14,12 +14,14 @@ pub mod join;
 mod last_rows;
 mod predicate;
 pub mod rank;
+mod sessions;
 pub mod sink_upsert_materializer;
 pub mod temporal_sort;
 #[cfg(test)]
 pub(crate) mod testing;
 mod time;
 pub mod values;
+pub mod windowing;
 
 use std::sync::Arc;
 
