@@ -176,10 +176,10 @@ fn index(i: usize) -> u32 {
     u32::try_from(i).expect("fewer than 2^32 rows in a batch")
 }
 
-/// The kinds of a batch as a column of state.
-pub(super) fn kind_column(batch: &ChangeBatch) -> ArrayRef {
+/// Kinds as a column of state.
+pub(super) fn kind_column(kinds: &[RowKind]) -> ArrayRef {
     Arc::new(Int8Array::from_iter_values(
-        batch.kinds().map(|kind| kind as i8),
+        kinds.iter().map(|kind| *kind as i8),
     ))
 }
 

@@ -435,7 +435,7 @@ impl Operator for WatermarkCompactingSinkMaterializer {
             let rows = batch.rows();
             let keys = self.live.primary_key.iter().map(|c| rows.column(*c));
             let mut columns: Vec<_> = keys.chain(rows.columns()).cloned().collect();
-            columns.push(kind_column(batch));
+            columns.push(kind_column(&batch.kinds().collect::<Vec<_>>()));
             let keys = self.live.primary_key.len();
             snapshot.add("pending", keys, anonymous_batch(columns, batch.len())?);
         }
