@@ -2,6 +2,7 @@
 
 pub mod aggregates;
 pub mod changelog;
+pub mod checkpoint;
 pub mod connectors;
 pub mod error;
 pub mod expr;

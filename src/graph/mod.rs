@@ -112,6 +112,18 @@ impl Graph {
         &self.vertices
     }
 
+    /// The identity of a vertex in checkpoints: its uid, or one made of its place if it has none or
+    /// shares it with an earlier vertex.
+    #[must_use]
+    pub fn uid(&self, id: VertexId) -> String {
+        let vertex = self.vertex(id);
+        let taken = self.vertices[..id.0].iter().any(|v| v.uid == vertex.uid);
+        match vertex.uid.is_empty() || taken {
+            true => format!("{}#{}", vertex.name, id.0),
+            false => vertex.uid.clone(),
+        }
+    }
+
     /// One vertex.
     #[must_use]
     pub fn vertex(&self, id: VertexId) -> &Vertex {

@@ -2,17 +2,22 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
+use super::barrier::{BarrierState, Budget, Orders};
 use super::channel::Channel;
-use super::check::EdgeChecker;
-use super::control::Signal;
+use super::check::{EdgeChecker, EdgeChecks};
+use super::control::{Attempt, Signal};
 use super::cut::{Cut, cut, is_direct};
 use super::exchange::Exchange;
-use super::job::JobConfig;
+use super::job::{CheckpointMode, JobConfig};
 use super::metrics::{OperatorMetrics, VertexMetrics};
 use super::node::{Body, Edge, Inputs, Node};
 use super::step::StepGate;
-use super::task::{ChannelSlot, Shared, SourceSlot, Task};
+use super::task::{ChannelSlot, Report, Shared, SourceSlot, Task};
+use crate::checkpoint::{
+    Checkpoint, SubtaskSnapshot, check_uids, operator_state, positions, writer_states,
+};
 use crate::error::Result;
 use crate::graph::{Graph, Input, Vertex, VertexId, VertexKind};
 use crate::operators::OperatorContext;
@@ -33,72 +38,154 @@ pub(super) fn vertex_metrics(graph: &Graph) -> Vec<VertexMetrics> {
     metrics
 }
 
-/// The tasks of `graph`, ready to run.
-pub(super) fn build(
-    graph: &Graph,
-    config: &JobConfig,
-    metrics: &Arc<Vec<VertexMetrics>>,
-) -> Result<Vec<Task>> {
-    let bodies = bodies(graph, config, metrics)?;
-    let steps: Vec<_> = bodies
-        .iter()
-        .filter_map(|body| match body {
+/// A graph that fits its checkpoint.
+pub(super) struct Plan<'a> {
+    graph: &'a Graph,
+    config: &'a JobConfig,
+    checkpoint: Option<&'a Checkpoint>,
+    cut: Cut,
+}
+
+impl<'a> Plan<'a> {
+    /// Cuts `graph` into tasks that will take up `checkpoint`.
+    pub(super) fn new(
+        graph: &'a Graph,
+        config: &'a JobConfig,
+        checkpoint: Option<&'a Checkpoint>,
+    ) -> Result<Self> {
+        let cut = cut(graph)?;
+        if let Some(checkpoint) = checkpoint {
+            let vertices = graph.vertices().iter().enumerate();
+            let signatures =
+                vertices.map(|(id, v)| (graph.uid(VertexId(id)), v.signature.as_str()));
+            check_uids(checkpoint, &signatures.collect())?;
+        }
+        Ok(Self {
+            graph,
+            config,
+            checkpoint,
+            cut,
+        })
+    }
+
+    /// Makes the tasks, ready to run, and what they share.
+    pub(super) fn build(
+        self,
+        metrics: &Arc<Vec<VertexMetrics>>,
+        attempt: &Attempt,
+        reports: &Sender<Report>,
+        epoch: u64,
+    ) -> Result<(Vec<Task>, Arc<Shared>)> {
+        let bodies: Vec<_> = metrics
+            .iter()
+            .map(|own| self.body(own))
+            .collect::<Result<_>>()?;
+        let steps = bodies.iter().filter_map(|(body, _)| match body {
             Body::Source(reader) => Some(reader.step()),
             _ => None,
-        })
-        .collect();
-    let latency = config.mini_batch_latency.map(|l| l.as_millis());
-    let shared = Arc::new(Shared {
-        control: config.control.clone(),
-        clock: Arc::clone(&config.clock),
-        batch_size: config.batch_size.max(1),
-        mini_batch_latency_ms: latency.map(|l| i64::try_from(l).unwrap_or(i64::MAX)),
-        state_memory_limit: config.state_memory_limit,
-        gate: Arc::new(StepGate::new(&steps)),
-        metrics: Arc::clone(metrics),
-    });
-    let mut builder = Builder {
-        graph,
-        config,
-        cut: cut(graph)?,
-        tasks: Vec::new(),
-        first_task: Vec::new(),
-        place: vec![0; graph.vertices().len()],
-        shared,
-    };
-    builder.add_tasks();
-    builder.add_nodes(bodies);
-    Ok(builder.tasks)
-}
+        });
+        let shared = Arc::new(self.shared(attempt, &steps.collect::<Vec<_>>(), metrics));
+        let mut builder = Builder {
+            graph: self.graph,
+            max_parallelism: self.config.max_parallelism,
+            checks: self.config.checks,
+            place: vec![0; self.graph.vertices().len()],
+            cut: self.cut,
+            tasks: Vec::new(),
+            first_task: Vec::new(),
+            shared: Arc::clone(&shared),
+        };
+        builder.add_tasks(reports, epoch);
+        builder.add_nodes(bodies);
+        Ok((builder.tasks, shared))
+    }
 
-/// What every subtask of every vertex does, in the order of the metrics.
-fn bodies(graph: &Graph, config: &JobConfig, metrics: &[VertexMetrics]) -> Result<Vec<Body>> {
-    let make = |own: &VertexMetrics| {
-        let vertex = &graph.vertices()[own.vertex];
-        body(vertex, own, config).map_err(|e| e.context(vertex.description.clone()))
-    };
-    metrics.iter().map(make).collect()
-}
-
-fn body(vertex: &Vertex, own: &VertexMetrics, config: &JobConfig) -> Result<Body> {
-    let (subtask, parallelism) = (own.subtask, vertex.parallelism);
-    Ok(match &vertex.kind {
-        VertexKind::Source(factory) => Body::Source(factory.create(subtask, parallelism, &[])?),
-        VertexKind::Operator(factory) => Body::Operator(factory(&OperatorContext {
-            subtask,
-            parallelism,
-            batch_size: config.batch_size.max(1),
-            environment: Arc::clone(&config.environment),
-            metrics: Arc::clone(&own.metrics),
+    fn shared(
+        &self,
+        attempt: &Attempt,
+        steps: &[Option<u64>],
+        metrics: &Arc<Vec<VertexMetrics>>,
+    ) -> Shared {
+        let config = self.config;
+        let latency = config.mini_batch_latency.map(|l| l.as_millis());
+        let checkpointing = config.checkpointing.as_ref();
+        let kill = checkpointing.and_then(|c| c.kill);
+        let at_least_once = checkpointing.is_some_and(|c| c.mode == CheckpointMode::AtLeastOnce);
+        Shared {
+            attempt: attempt.clone(),
+            orders: Orders {
+                budget: kill.map(|k| Budget::new(k.checkpoint_after)),
+                ..Orders::default()
+            },
+            checkpointing: checkpointing.is_some(),
+            exactly_once: !at_least_once,
             clock: Arc::clone(&config.clock),
-        })?),
-        VertexKind::Sink(factory) => Body::Sink(factory.create(subtask, parallelism)?),
-    })
+            batch_size: config.batch_size.max(1),
+            mini_batch_latency_ms: latency.map(|l| i64::try_from(l).unwrap_or(i64::MAX)),
+            state_memory_limit: config.state_memory_limit,
+            gate: Arc::new(StepGate::new(steps)),
+            metrics: Arc::clone(metrics),
+        }
+    }
+
+    /// What the subtask of `own` does, and whether it had done it all in the checkpoint.
+    fn body(&self, own: &VertexMetrics) -> Result<(Body, bool)> {
+        let vertex = &self.graph.vertices()[own.vertex];
+        let uid = self.graph.uid(VertexId(own.vertex));
+        let saved = self.checkpoint.and_then(|c| c.vertex(&uid));
+        let saved = saved.map(|v| v.subtasks.as_slice());
+        let body = self.restored(vertex, own, saved);
+        let over = saved.is_some_and(|s| s.iter().all(|s| s.ended));
+        Ok((
+            body.map_err(|e| e.context(vertex.description.clone()))?,
+            over,
+        ))
+    }
+
+    fn restored(
+        &self,
+        vertex: &Vertex,
+        own: &VertexMetrics,
+        saved: Option<&[SubtaskSnapshot]>,
+    ) -> Result<Body> {
+        let (config, subtask, parallelism) = (self.config, own.subtask, vertex.parallelism);
+        match &vertex.kind {
+            VertexKind::Source(factory) => {
+                let positions = saved.map_or_else(Vec::new, positions);
+                let reader = factory.create(subtask, parallelism, &positions)?;
+                Ok(Body::Source(reader))
+            }
+            VertexKind::Operator(factory) => {
+                let mut operator = factory(&OperatorContext {
+                    subtask,
+                    parallelism,
+                    batch_size: config.batch_size.max(1),
+                    environment: Arc::clone(&config.environment),
+                    metrics: Arc::clone(&own.metrics),
+                    clock: Arc::clone(&config.clock),
+                })?;
+                if let Some(saved) = saved {
+                    let groups = config.max_parallelism;
+                    operator.restore(operator_state(saved, subtask, parallelism, groups)?)?;
+                }
+                Ok(Body::Operator(operator))
+            }
+            VertexKind::Sink(factory) => {
+                let mut writer = factory.create(subtask, parallelism)?;
+                let states = saved.map(|s| writer_states(s, subtask, parallelism));
+                if let Some(states) = states.filter(|s| !s.is_empty()) {
+                    writer.restore(&states)?;
+                }
+                Ok(Body::Sink(writer))
+            }
+        }
+    }
 }
 
 struct Builder<'a> {
     graph: &'a Graph,
-    config: &'a JobConfig,
+    max_parallelism: u16,
+    checks: EdgeChecks,
     cut: Cut,
     /// All subtasks of the first task of the cut, then those of the second, and so on.
     tasks: Vec<Task>,
@@ -110,13 +197,13 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn add_tasks(&mut self) {
+    fn add_tasks(&mut self, reports: &Sender<Report>, epoch: u64) {
         for vertices in &self.cut.tasks {
             self.first_task.push(self.tasks.len());
             let head = &self.graph.vertices()[vertices[0]];
             for subtask in 0..head.parallelism {
                 let signal = Arc::new(Signal::default());
-                self.config.control.register(&signal);
+                self.shared.attempt.register(&signal);
                 self.tasks.push(Task {
                     name: format!("{}-{subtask}", head.name),
                     nodes: Vec::new(),
@@ -124,6 +211,9 @@ impl Builder<'_> {
                     channels: Vec::new(),
                     signal,
                     shared: Arc::clone(&self.shared),
+                    barriers: BarrierState::after(epoch),
+                    index: self.tasks.len(),
+                    reports: reports.clone(),
                 });
             }
             for (place, vertex) in vertices.iter().enumerate() {
@@ -137,10 +227,10 @@ impl Builder<'_> {
         self.first_task[self.cut.task_of[vertex]] + subtask
     }
 
-    fn add_nodes(&mut self, bodies: Vec<Body>) {
+    fn add_nodes(&mut self, bodies: Vec<(Body, bool)>) {
         let metrics = Arc::clone(&self.shared.metrics);
         let mut readers = 0;
-        for (own, body) in metrics.iter().zip(bodies) {
+        for (own, (body, over)) in metrics.iter().zip(bodies) {
             let task = self.task(own.vertex, own.subtask);
             let node = self.tasks[task].nodes.len();
             if matches!(body, Body::Source(_)) {
@@ -155,13 +245,15 @@ impl Builder<'_> {
             let ports = self.ports(own.vertex);
             self.tasks[task].nodes.push(Node {
                 vertex: VertexId(own.vertex),
+                subtask: own.subtask,
                 description: Arc::clone(&own.description),
                 body,
                 inputs: Inputs::new(ports),
                 edges: Vec::new(),
                 metrics: Arc::clone(&own.metrics),
                 watermark: i64::MIN,
-                checker: EdgeChecker::new(&self.graph.vertices()[own.vertex], self.config.checks),
+                over,
+                checker: EdgeChecker::new(&self.graph.vertices()[own.vertex], self.checks),
             });
         }
         let graph = self.graph;
@@ -234,13 +326,14 @@ impl Builder<'_> {
             let node = self.place[to];
             let receiver = self.task(to, consumer);
             let receiver = &mut self.tasks[receiver];
-            let channel = Channel::new(&sender, &receiver.signal, &self.config.control);
+            let channel = Channel::new(&sender, &receiver.signal, &self.shared.attempt);
             let channel = Arc::new(channel);
             receiver.channels.push(ChannelSlot {
                 channel: Arc::clone(&channel),
                 node,
                 input: number,
                 ended: false,
+                barrier: 0,
             });
             channels.push(channel);
         }
@@ -248,7 +341,7 @@ impl Builder<'_> {
             &input.distribution,
             producer,
             channels,
-            self.config.max_parallelism,
+            self.max_parallelism,
             Arc::clone(&self.shared.gate),
         ))
     }

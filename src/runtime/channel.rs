@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::clock::monotonic_ns;
-use super::control::{JobControl, Signal, lock};
+use super::control::{Attempt, Signal, lock};
 use super::node::Event;
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
@@ -39,7 +39,7 @@ pub(super) struct Channel {
     state: Mutex<State>,
     producer: Arc<Signal>,
     consumer: Arc<Signal>,
-    control: JobControl,
+    attempt: Attempt,
 }
 
 /// What a channel gave: the event, and how many messages it was made of.
@@ -49,16 +49,12 @@ pub(super) struct Received {
 }
 
 impl Channel {
-    pub(super) fn new(
-        producer: &Arc<Signal>,
-        consumer: &Arc<Signal>,
-        control: &JobControl,
-    ) -> Self {
+    pub(super) fn new(producer: &Arc<Signal>, consumer: &Arc<Signal>, attempt: &Attempt) -> Self {
         Self {
             state: Mutex::default(),
             producer: Arc::clone(producer),
             consumer: Arc::clone(consumer),
-            control: control.clone(),
+            attempt: attempt.clone(),
         }
     }
 
@@ -72,7 +68,7 @@ impl Channel {
                 while !state.has_room() {
                     state.blocked = true;
                     drop(state);
-                    if self.control.is_cancelled() {
+                    if self.attempt.is_stopped() {
                         return Err(Error::execution("the job was cancelled"));
                     }
                     self.producer.wait(LOOK);
@@ -142,11 +138,12 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use crate::runtime::control::JobControl;
     use crate::runtime::testing::{batch, insert, rows};
 
     fn channel() -> Channel {
         let signal = || Arc::new(Signal::default());
-        Channel::new(&signal(), &signal(), &JobControl::default())
+        Channel::new(&signal(), &signal(), &Attempt::new(&JobControl::default()))
     }
 
     fn event(values: &[i64]) -> Event {
@@ -194,7 +191,7 @@ mod tests {
     fn a_blocked_producer_is_released_by_a_cancelled_job() {
         let channel = channel();
         channel.send(event(&[1]), BYTES).unwrap();
-        channel.control.cancel();
+        channel.attempt.stop();
         assert!(channel.send(event(&[2]), 8).is_err());
     }
 }

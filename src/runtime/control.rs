@@ -35,12 +35,21 @@ impl Signal {
     }
 }
 
+/// How a job ended that did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobEnd {
+    /// All sources have ended and all sinks have committed.
+    Finished,
+    /// It was told to stop.
+    Cancelled,
+}
+
 #[derive(Debug, Default)]
 struct Inner {
     cancelled: AtomicBool,
     /// Never locked together with `result`.
     signals: Mutex<Vec<Arc<Signal>>>,
-    result: Mutex<Option<Result<()>>>,
+    result: Mutex<Option<Result<JobEnd>>>,
     ended: Condvar,
 }
 
@@ -70,8 +79,8 @@ impl JobControl {
     /// Waits for the end.
     ///
     /// # Errors
-    /// The error that ended the job. A cancelled job has none.
-    pub fn wait(&self) -> Result<()> {
+    /// The error that ended the job.
+    pub fn wait(&self) -> Result<JobEnd> {
         let mut result = lock(&self.0.result);
         loop {
             if let Some(result) = &*result {
@@ -82,24 +91,51 @@ impl JobControl {
         }
     }
 
-    pub(super) fn finish(&self, result: Result<()>) {
+    pub(super) fn finish(&self, result: Result<JobEnd>) {
         lock(&self.0.result).get_or_insert(result);
         self.0.ended.notify_all();
     }
 
-    /// Has `signal` notified when the job is cancelled, until it is dropped elsewhere.
-    pub(super) fn register(&self, signal: &Arc<Signal>) {
-        lock(&self.0.signals).push(Arc::clone(signal));
-    }
-
-    /// Forgets the signals of a dead attempt.
-    pub(super) fn unregister_all(&self) {
-        lock(&self.0.signals).clear();
-    }
-
-    pub(super) fn notify_all(&self) {
+    fn notify_all(&self) {
         for signal in &*lock(&self.0.signals) {
             signal.notify();
         }
+    }
+}
+
+/// One attempt at running a job: stops with the job, or alone to be followed by another.
+#[derive(Debug, Clone)]
+pub(super) struct Attempt {
+    stopped: Arc<AtomicBool>,
+    control: JobControl,
+}
+
+impl Attempt {
+    /// A new attempt; signals of the one before are forgotten.
+    pub(super) fn new(control: &JobControl) -> Self {
+        lock(&control.0.signals).clear();
+        Self {
+            stopped: Arc::default(),
+            control: control.clone(),
+        }
+    }
+
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        self.notify_all();
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst) || self.control.is_cancelled()
+    }
+
+    /// Has `signal` notified when the attempt is stopped.
+    pub(super) fn register(&self, signal: &Arc<Signal>) {
+        lock(&self.control.0.signals).push(Arc::clone(signal));
+    }
+
+    /// Wakes all tasks.
+    pub(super) fn notify_all(&self) {
+        self.control.notify_all();
     }
 }

@@ -1,18 +1,22 @@
 //! Runs a graph: tasks, channels between them, watermarks, barriers, time and counters.
 
+mod barrier;
 mod build;
 mod channel;
 pub mod check;
 pub mod clock;
 pub mod collect;
 pub mod combine;
+pub mod committed;
 pub mod control;
+mod coordinator;
 mod cut;
 mod exchange;
 pub mod job;
 pub mod metrics;
 mod node;
 pub mod output;
+pub mod restart;
 mod step;
 mod task;
 

@@ -18,12 +18,14 @@ use crate::error::{Error, Result};
 use crate::graph::VertexId;
 use crate::operators::{Operator, StateSize};
 
-/// What travels on an edge, barriers excepted.
+/// What travels on an edge.
 #[derive(Debug, Clone)]
 pub(super) enum Event {
     Batch(ChangeBatch),
     Watermark(i64),
     Status(Status),
+    /// The rows before it belong to this checkpoint. Between tasks only.
+    Barrier(u64),
     /// Nothing follows.
     End,
 }
@@ -74,6 +76,7 @@ impl Inputs {
 /// A subtask of a vertex.
 pub(super) struct Node {
     pub(super) vertex: VertexId,
+    pub(super) subtask: usize,
     pub(super) description: Arc<str>,
     pub(super) body: Body,
     pub(super) inputs: Inputs,
@@ -82,6 +85,8 @@ pub(super) struct Node {
     /// The last watermark that went out.
     pub(super) watermark: i64,
     pub(super) checker: Option<EdgeChecker>,
+    /// The restored checkpoint was taken after the end: nothing is left to do.
+    pub(super) over: bool,
 }
 
 impl Node {
@@ -143,6 +148,7 @@ impl Node {
                 let combined = self.inputs.combiner.on_status(input, status);
                 self.apply(combined, &mut tail)
             }
+            Event::Barrier(_) => Err(Error::internal("a barrier within a task")),
             Event::End => self.end_input(input, &mut tail),
         }
     }
@@ -153,7 +159,9 @@ impl Node {
             ns += self.emit(Event::Status(Status::Active), tail)?;
         }
         if let Some(watermark) = combined.watermark {
+            let over = self.over;
             ns += self.run(tail.reborrow(), |body, out| match body {
+                _ if over => out.watermark(watermark),
                 Body::Operator(operator) => {
                     operator.flush(out)?;
                     operator.watermark(watermark, out)
@@ -175,7 +183,9 @@ impl Node {
         let port = self.inputs.ports[input];
         let port_ended = self.inputs.port_ended(port);
         let all_ended = self.inputs.all_ended();
+        let over = self.over;
         ns += self.run(tail.reborrow(), |body, out| match body {
+            _ if over => Ok(()),
             Body::Operator(operator) if port_ended => {
                 operator.flush(out)?;
                 operator.end_input(port, out)
@@ -187,6 +197,16 @@ impl Node {
             ns += self.emit(Event::End, tail)?;
         }
         Ok(ns)
+    }
+
+    /// Sends an event to other tasks only.
+    pub(super) fn send_out(&mut self, event: &Event) -> Result<()> {
+        for edge in &mut self.edges {
+            if let Edge::Exchange(exchange) = edge {
+                exchange.send(event.clone())?;
+            }
+        }
+        Ok(())
     }
 
     /// Sends an event of the runtime's own to all edges.

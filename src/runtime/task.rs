@@ -1,17 +1,18 @@
 //! The one loop that every task runs on its thread: read, time, wait, end.
 
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use super::barrier::{BarrierState, NodeSnapshot, Orders};
 use super::channel::Channel;
 use super::clock::{Clock, monotonic_ns};
-use super::control::{JobControl, Signal};
+use super::control::{Attempt, Signal};
 use super::metrics::VertexMetrics;
 use super::node::{Body, Event, Node, Tail};
 use super::step::StepGate;
 use crate::connectors::SourcePoll;
 use crate::error::{Error, Result};
-use crate::graph::VertexId;
 
 /// Longest wait while a timer is set: the clock may be one that is set by hand.
 const TIMER_WAIT: Duration = Duration::from_millis(10);
@@ -24,7 +25,12 @@ const MEASURE_ROUNDS: u32 = 16;
 
 /// What all tasks of an attempt share.
 pub(super) struct Shared {
-    pub(super) control: JobControl,
+    pub(super) attempt: Attempt,
+    pub(super) orders: Orders,
+    /// Whether copies of the state are asked for at all.
+    pub(super) checkpointing: bool,
+    /// Whether rows behind a barrier wait until it has come through all channels.
+    pub(super) exactly_once: bool,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) batch_size: usize,
     pub(super) mini_batch_latency_ms: Option<i64>,
@@ -51,6 +57,8 @@ pub(super) struct ChannelSlot {
     pub(super) node: usize,
     pub(super) input: usize,
     pub(super) ended: bool,
+    /// The last barrier that has come through it.
+    pub(super) barrier: u64,
 }
 
 /// A part of the graph that runs on one thread.
@@ -62,12 +70,32 @@ pub(super) struct Task {
     pub(super) channels: Vec<ChannelSlot>,
     pub(super) signal: Arc<Signal>,
     pub(super) shared: Arc<Shared>,
+    pub(super) barriers: BarrierState,
+    /// Number of the task, and where it reports.
+    pub(super) index: usize,
+    pub(super) reports: Sender<Report>,
+}
+
+/// What a task, or somebody outside, tells the coordinator.
+pub(super) enum Report {
+    /// The task has taken part in a checkpoint.
+    Taken {
+        task: usize,
+        epoch: u64,
+        snapshots: Vec<NodeSnapshot>,
+    },
+    /// The task has ended.
+    Ended { task: usize, end: Result<TaskEnd> },
+    /// The rows that sources were allowed to read have been read.
+    BudgetSpent,
+    /// Somebody wants a checkpoint and to be told its number.
+    Wanted(Sender<Result<u64>>),
 }
 
 /// How a task ended well.
 pub(super) enum TaskEnd {
-    /// All is done; what the sinks have pre-committed.
-    Finished(Vec<(VertexId, Vec<Vec<u8>>)>),
+    /// All is done; copies of its nodes, with what the sinks have pre-committed.
+    Finished(Vec<NodeSnapshot>),
     /// It was told to stop.
     Cancelled,
 }
@@ -80,9 +108,10 @@ impl Task {
         let mut flushed_ns = monotonic_ns();
         let mut bundle_end: Option<i64> = None;
         loop {
-            if shared.control.is_cancelled() {
+            if shared.attempt.is_stopped() {
                 return Ok(TaskEnd::Cancelled);
             }
+            self.check_barrier()?;
             let mut progress = false;
             for source in 0..self.sources.len() {
                 progress |= self.poll(source)?;
@@ -118,7 +147,7 @@ impl Task {
             }
         }
         self.measure_state()?;
-        self.finish()
+        Ok(TaskEnd::Finished(self.final_snapshot()?))
     }
 
     fn is_done(&self) -> bool {
@@ -135,6 +164,15 @@ impl Task {
         if !gate.may_read(slot.reader) {
             return Ok(false);
         }
+        let orders = &self.shared.orders;
+        let max_rows = self.shared.batch_size;
+        let max_rows = orders
+            .budget
+            .as_ref()
+            .map_or(max_rows, |b| b.reserve(max_rows));
+        if max_rows == 0 {
+            return Ok(false);
+        }
         gate.enter();
         let node = &mut self.nodes[slot.node];
         let Body::Source(reader) = &mut node.body else {
@@ -142,12 +180,16 @@ impl Task {
         };
         let start = monotonic_ns();
         let poll = reader
-            .poll(self.shared.batch_size)
+            .poll(max_rows)
             .map_err(|e| e.context(&*node.description))?;
         let now = monotonic_ns();
         node.metrics.busy_ns.add(now - start);
         node.metrics.invalid_dropped.set(reader.skipped());
         slot.ready_ns = 0;
+        let rows = match &poll {
+            SourcePoll::Batch(batch) => batch.len(),
+            _ => 0,
+        };
         let (event, progress) = match poll {
             SourcePoll::Batch(batch) if batch.is_empty() => (None, true),
             SourcePoll::Batch(batch) => (Some(Event::Batch(batch)), true),
@@ -171,11 +213,19 @@ impl Task {
         };
         gate.publish(slot.reader, step);
         self.leave(1);
+        if let Some(budget) = &self.shared.orders.budget
+            && budget.refund(max_rows.saturating_sub(rows))
+        {
+            self.report(Report::BudgetSpent);
+        }
         Ok(progress)
     }
 
     /// Works off what waits at a channel. Answers whether anything did.
     fn receive(&mut self, channel: usize) -> Result<bool> {
+        if self.is_blocked(channel) {
+            return Ok(false);
+        }
         let slot = &mut self.channels[channel];
         if slot.ended {
             return Ok(false);
@@ -184,7 +234,11 @@ impl Task {
             return Ok(false);
         };
         slot.ended = matches!(received.event, Event::End);
-        Tail::new(&mut self.nodes).deliver(slot.node, slot.input, received.event)?;
+        if let Event::Barrier(epoch) = received.event {
+            self.on_barrier(channel, epoch);
+        } else {
+            Tail::new(&mut self.nodes).deliver(slot.node, slot.input, received.event)?;
+        }
         self.leave(received.messages);
         Ok(true)
     }
@@ -194,7 +248,7 @@ impl Task {
         let gate = &self.shared.gate;
         if gate.leave(messages) && gate.is_ordered() {
             // Sources wait for this moment, whatever task they are in.
-            self.shared.control.notify_all();
+            self.shared.attempt.notify_all();
         }
     }
 
@@ -219,7 +273,7 @@ impl Task {
         }
     }
 
-    fn flush_operators(&mut self) -> Result<()> {
+    pub(super) fn flush_operators(&mut self) -> Result<()> {
         for node in 0..self.nodes.len() {
             Tail::new(&mut self.nodes).call(node, |operator, out| operator.flush(out))?;
         }
@@ -278,18 +332,17 @@ impl Task {
         wait
     }
 
-    fn finish(&mut self) -> Result<TaskEnd> {
-        let mut committables = Vec::new();
-        for node in &mut self.nodes {
-            if let Body::Sink(writer) = &mut node.body {
-                let ready = writer.pre_commit(FINAL_EPOCH);
-                let ready = ready.map_err(|e| e.context(&*node.description))?;
-                committables.push((node.vertex, ready));
-            }
-        }
-        Ok(TaskEnd::Finished(committables))
+    pub(super) fn acknowledge(&self, epoch: u64, snapshots: Vec<NodeSnapshot>) {
+        let task = self.index;
+        self.report(Report::Taken {
+            task,
+            epoch,
+            snapshots,
+        });
+    }
+
+    fn report(&self, report: Report) {
+        // The coordinator listens until all tasks have ended.
+        let _ = self.reports.send(report);
     }
 }
-
-/// The epoch of the only transaction of a job without checkpoints.
-const FINAL_EPOCH: u64 = 1;

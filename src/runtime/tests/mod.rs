@@ -1,21 +1,23 @@
 //! Behaviour of whole jobs, with sources and sinks of the tests.
 
+mod checkpoints;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::clock::ManualClock;
-use super::collect::collect;
-use super::control::{JobControl, lock};
-use super::job::{Job, JobConfig, JobHandle};
-use super::output::Output;
-use super::testing::{
-    Act, Builder, Pass, Record, Seen, add, batch, insert, operator, rows, seen_rows, source,
-};
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::graph::{Distribution, Graph, VertexId, VertexKind};
 use crate::operators::{Operator, StateSize};
+use crate::runtime::clock::ManualClock;
+use crate::runtime::collect::collect;
+use crate::runtime::control::{JobControl, lock};
+use crate::runtime::job::{Job, JobConfig, JobHandle};
+use crate::runtime::output::Output;
+use crate::runtime::testing::{
+    Act, Builder, Pass, Record, Seen, add, batch, insert, operator, rows, seen_rows, source,
+};
 
 fn run(graph: Graph, config: JobConfig) -> Result<JobHandle> {
     let job = Job::start(graph, config)?;

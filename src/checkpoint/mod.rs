@@ -1,0 +1,115 @@
+//! What a checkpoint holds and where it is kept.
+//!
+//! A [`Checkpoint`] is a consistent copy of a job at one barrier: positions of its sources, state of
+//! its operators, and what its sinks have prepared. The life of checkpoint n:
+//!
+//! 1. The barrier n has passed every subtask; each has given its [`SubtaskSnapshot`]. Sinks have
+//!    pre-committed: the rows between barriers n-1 and n are durable, but not visible.
+//! 2. [`CheckpointStore::save`] makes the checkpoint durable. **This is the commit point**: from now
+//!    on the job never goes back behind barrier n.
+//! 3. All committables are committed. A crash before the end of this repeats it: committing is
+//!    idempotent.
+//! 4. [`CheckpointStore::mark_committed`], so that a restart need not repeat it.
+//!
+//! A restart takes the newest checkpoint, does 3 and 4 unless it is marked, has the sinks remove
+//! what is newer, and goes on from there. Checkpoint n+1 begins only when n is committed.
+//!
+//! The runtime takes checkpoints and restores them; this module knows neither tasks nor threads.
+
+mod memory;
+mod restore;
+
+pub use memory::MemoryStore;
+pub use restore::{check_uids, operator_state, positions, writer_states};
+
+use std::fmt;
+
+use crate::connectors::SplitPosition;
+use crate::error::Result;
+use crate::state::snapshot::OperatorSnapshot;
+
+/// A consistent copy of a job.
+#[derive(Debug, Clone, Default)]
+pub struct Checkpoint {
+    /// Its number: higher is newer.
+    pub epoch: u64,
+    /// Whether all its committables are known to be committed.
+    pub committed: bool,
+    /// The vertices that have anything to remember.
+    pub vertices: Vec<VertexCheckpoint>,
+}
+
+impl Checkpoint {
+    /// The vertex with identity `uid`.
+    #[must_use]
+    pub fn vertex(&self, uid: &str) -> Option<&VertexCheckpoint> {
+        self.vertices.iter().find(|v| v.uid == uid)
+    }
+}
+
+/// All subtasks of a vertex.
+#[derive(Debug, Clone)]
+pub struct VertexCheckpoint {
+    /// Stable identity.
+    pub uid: String,
+    /// The plan node's noun, for messages.
+    pub name: String,
+    /// What must agree for the state to be restored.
+    pub signature: String,
+    /// One entry a subtask, in order.
+    pub subtasks: Vec<SubtaskSnapshot>,
+}
+
+/// One subtask of a vertex at a barrier.
+#[derive(Debug, Clone, Default)]
+pub struct SubtaskSnapshot {
+    /// State of an operator.
+    pub operator: OperatorSnapshot,
+    /// Positions of a source.
+    pub positions: Vec<SplitPosition>,
+    /// State of a sink's writer.
+    pub writer: Vec<u8>,
+    /// What a sink has pre-committed.
+    pub committables: Vec<Vec<u8>>,
+    /// All inputs had ended, and the subtask had done what it does then.
+    pub ended: bool,
+}
+
+impl SubtaskSnapshot {
+    /// Whether anything would be lost with it.
+    #[must_use]
+    pub fn holds_state(&self) -> bool {
+        !(self.operator.tables.is_empty()
+            && self.operator.watermark.is_none()
+            && self.positions.is_empty()
+            && self.writer.is_empty()
+            && self.committables.is_empty())
+    }
+}
+
+/// Keeps the checkpoints of one job.
+pub trait CheckpointStore: Send + Sync + fmt::Debug {
+    /// Makes `checkpoint` durable and the newest. Older ones may go.
+    ///
+    /// # Errors
+    /// When it is not durable.
+    fn save(&self, checkpoint: &Checkpoint) -> Result<()>;
+
+    /// The newest checkpoint that is whole.
+    ///
+    /// # Errors
+    /// When there are checkpoints and none is whole.
+    fn latest(&self) -> Result<Option<Checkpoint>>;
+
+    /// Remembers that everything of checkpoint `epoch` is committed.
+    ///
+    /// # Errors
+    /// When that cannot be made durable.
+    fn mark_committed(&self, epoch: u64) -> Result<()>;
+
+    /// Removes all checkpoints: the job has finished.
+    ///
+    /// # Errors
+    /// When they cannot be removed.
+    fn clear(&self) -> Result<()>;
+}
