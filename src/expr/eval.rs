@@ -1,1 +1,0 @@
-//! Evaluates expressions on batches.
