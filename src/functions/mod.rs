@@ -12,6 +12,7 @@ mod extract;
 mod java_regex;
 mod kernel;
 mod math;
+pub mod operators;
 mod others;
 mod regex;
 pub mod registry;
@@ -128,6 +129,12 @@ pub trait ScalarFunction: fmt::Debug + Send + Sync {
     /// business.
     fn may_fail(&self) -> bool {
         false
+    }
+
+    /// The same, when the arguments are known: a division by a constant does not fail.
+    fn may_fail_on(&self, args: &[Arg]) -> bool {
+        let _ = args;
+        self.may_fail()
     }
 }
 

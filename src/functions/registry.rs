@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 
 use super::doc::{FunctionDoc, FunctionKind};
 use super::signature::families;
-use super::{Arg, FunctionRef, TOPICS, others};
+use super::{Arg, FunctionRef, TOPICS, operators, others};
 use crate::error::{Error, Result, did_you_mean};
 
 /// A function with its description. Aggregates and table functions have only the latter here.
@@ -54,6 +54,14 @@ impl FunctionRegistry {
                     user: false,
                 });
             }
+        }
+        for (function, doc) in operators::documented() {
+            registry.insert(Entry {
+                name: function.name().to_string(),
+                function: Some(function),
+                doc,
+                user: false,
+            });
         }
         for (name, doc) in others::all() {
             registry.insert(Entry {

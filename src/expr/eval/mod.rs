@@ -152,10 +152,20 @@ impl std::fmt::Debug for Node {
     }
 }
 
+/// Arguments as a function sees them.
+fn describe(args: &[Expr]) -> Vec<Arg> {
+    args.iter()
+        .map(|arg| Arg {
+            data_type: arg.data_type.clone(),
+            literal: arg.as_literal().cloned(),
+        })
+        .collect()
+}
+
 /// Whether a value can make `expr` fail, the input columns being what they may.
 fn may_fail(expr: &Expr, env: &Environment) -> bool {
     expr.any(&mut |e| match &e.kind {
-        ExprKind::Call { function, .. } => function.may_fail(),
+        ExprKind::Call { function, args } => function.may_fail_on(&describe(args)),
         ExprKind::Cast { input, mode } => {
             Cast::new(&input.data_type, &e.data_type, *mode, env).is_ok_and(|cast| cast.may_fail())
         }
@@ -181,19 +191,10 @@ fn compile(expr: &Expr, env: &Environment) -> Result<Node> {
             ));
         }
         ExprKind::Literal(value) => Node::Literal(value.clone()),
-        ExprKind::Call { function, args } => {
-            let described: Vec<Arg> = args
-                .iter()
-                .map(|arg| Arg {
-                    data_type: arg.data_type.clone(),
-                    literal: arg.as_literal().cloned(),
-                })
-                .collect();
-            Node::Call {
-                kernel: function.prepare(&described, &expr.data_type, env)?,
-                args: args.iter().map(node).collect::<Result<_>>()?,
-            }
-        }
+        ExprKind::Call { function, args } => Node::Call {
+            kernel: function.prepare(&describe(args), &expr.data_type, env)?,
+            args: args.iter().map(node).collect::<Result<_>>()?,
+        },
         ExprKind::Cast { input, mode } => {
             let cast = Cast::new(&input.data_type, &expr.data_type, *mode, env)?;
             if cast.is_identity() {

@@ -10,6 +10,8 @@ mod number;
 mod temporal;
 mod text;
 
+pub(crate) use self::number::divide_half_up;
+
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, new_null_array};
