@@ -20,13 +20,13 @@ mod round;
 mod search;
 mod signature;
 mod string;
+pub mod table;
 mod temporal_floor;
 #[cfg(test)]
 mod testing;
 mod time_form;
 mod timestamp_add;
 mod utf16;
-pub mod table;
 
 use std::fmt;
 use std::sync::Arc;
