@@ -5,15 +5,18 @@
 //! a value object a row.
 //!
 //! - [`builder`]: typed columns under construction, which every decoder fills,
+//! - [`csv`]: lines of values,
 //! - [`json`]: objects, also those that carry a changelog,
 //! - [`text`]: values from their text, by Java's rules.
 
 pub mod builder;
+pub mod csv;
 pub mod json;
 mod temporal;
 pub mod text;
 mod view;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
@@ -47,18 +50,41 @@ pub trait Format: Send + Sync {
     fn encoding(&self, options: &FormatOptions<'_>) -> Result<Arc<dyn EncodingFormat>>;
 }
 
-/// How the records of a file are told apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
-    /// One a line; a carriage return before the line feed is not part of it.
-    Lines,
-    /// One a line, but a line feed between two `quote`s does not end it.
-    QuotedLines {
-        /// The quote character.
-        quote: u8,
-        /// The character that takes the meaning of the next one away.
-        escape: Option<u8>,
-    },
+/// A record found in a buffer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// Its bytes.
+    pub record: Range<usize>,
+    /// Where the next one begins.
+    pub next: usize,
+}
+
+/// Tells the records of a file apart.
+pub trait Splitter: Send {
+    /// The first record of `data`, which begins where a record begins. `None` when it does not end in
+    /// `data` and more may come, or when there is none left.
+    fn next(&mut self, data: &[u8], at_end: bool) -> Option<Cut>;
+}
+
+/// One record a line; a carriage return before the line feed is not part of it.
+#[derive(Debug, Default)]
+pub struct Lines;
+
+impl Splitter for Lines {
+    fn next(&mut self, data: &[u8], at_end: bool) -> Option<Cut> {
+        let (mut end, next) = match memchr::memchr(b'\n', data) {
+            Some(i) => (i, i + 1),
+            None if at_end && !data.is_empty() => (data.len(), data.len()),
+            None => return None,
+        };
+        if end > 0 && data[end - 1] == b'\r' && next > end {
+            end -= 1;
+        }
+        Some(Cut {
+            record: 0..end,
+            next,
+        })
+    }
 }
 
 /// What a decoder is to make of each record.
@@ -108,9 +134,9 @@ pub trait DecodingFormat: Send + Sync {
         Vec::new()
     }
 
-    /// How records lie in a file.
-    fn framing(&self) -> Framing {
-        Framing::Lines
+    /// How the records of a file are told apart.
+    fn splitter(&self) -> Box<dyn Splitter> {
+        Box::new(Lines)
     }
 
     /// A decoder of `columns`.
@@ -264,7 +290,7 @@ impl<'a> FormatOptions<'a> {
 }
 
 /// All formats.
-static FORMATS: [&dyn Format; 1] = [&json::JsonFormat];
+static FORMATS: [&dyn Format; 2] = [&csv::CsvFormat, &json::JsonFormat];
 
 /// The format that `identifier` names.
 ///

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use jiter::{Jiter, Peek};
 
 pub(crate) use self::value::{Failure, Reader, syntax};
-pub(crate) use self::write::JsonWriter;
+pub(crate) use self::write::{JsonWriter, write_decimal};
 use super::{
     DecodedColumns, Decoder, DecodingFormat, Encoder, EncodingFormat, Format, FormatOptions,
     Records, Rows,

@@ -213,7 +213,7 @@ fn write_float_text(text: &str, is_finite: bool, out: &mut Vec<u8>) {
 
 /// A decimal without trailing zeros, as `BigDecimal.toString` shows it (`1E+2`), or with all digits
 /// of its scale.
-fn write_decimal(unscaled: i128, scale: u8, plain: bool, out: &mut Vec<u8>) {
+pub(crate) fn write_decimal(unscaled: i128, scale: u8, plain: bool, out: &mut Vec<u8>) {
     let mut text = String::new();
     if plain {
         number::write_decimal(unscaled, scale, &mut text);

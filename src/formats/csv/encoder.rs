@@ -1,0 +1,216 @@
+//! Rows to lines, quoted where Jackson quotes.
+
+use std::io::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::Settings;
+use crate::changelog::ChangeBatch;
+use crate::error::Result;
+use crate::formats::json::write_decimal;
+use crate::formats::temporal::{write_clock, write_date, write_timestamp};
+use crate::formats::view::{View, children, views};
+use crate::formats::{Encoder, Records};
+use crate::types::Schema;
+use crate::types::text::number;
+
+/// Text of more characters is put in quotes without a look at it.
+const MAX_CHECKED: usize = 24;
+
+pub(super) struct CsvEncoder {
+    settings: Settings,
+    schema: Schema,
+    /// Characters below it make quotes necessary.
+    first_safe: char,
+    /// The text of one field.
+    field: Vec<u8>,
+}
+
+impl CsvEncoder {
+    pub(super) fn new(settings: Settings, schema: Schema) -> Self {
+        let character = |bytes: &[u8]| {
+            std::str::from_utf8(bytes)
+                .ok()
+                .and_then(|s| s.chars().next())
+                .unwrap_or('\r')
+        };
+        let dialect = &settings.dialect;
+        let highest = character(&dialect.delimiter)
+            .max(dialect.quote.as_deref().map_or('\r', character))
+            .max('\r');
+        Self {
+            first_safe: char::from_u32(u32::from(highest) + 1).unwrap_or(highest),
+            settings,
+            schema,
+            field: Vec::new(),
+        }
+    }
+
+    fn write_row(&mut self, views: &[View<'_>], i: usize, out: &mut Vec<u8>) {
+        for (n, view) in views.iter().enumerate() {
+            if n > 0 {
+                out.extend_from_slice(&self.settings.dialect.delimiter);
+            }
+            self.field.clear();
+            match view {
+                _ if view.is_null(i) => {
+                    out.extend_from_slice(null_text(&self.settings).as_bytes());
+                }
+                View::List(list, element) => {
+                    let range = children(list.value_offsets(), i);
+                    let parts = range.map(|child| (&**element, child));
+                    write_elements(parts, &self.settings, &mut self.field);
+                    self.write_text(out);
+                }
+                View::Row(_, fields) => {
+                    let parts = fields.iter().map(|(_, field)| (field, i));
+                    write_elements(parts, &self.settings, &mut self.field);
+                    self.write_text(out);
+                }
+                _ if is_text(view) => {
+                    write_scalar(view, i, &self.settings, &mut self.field);
+                    self.write_text(out);
+                }
+                _ => write_scalar(view, i, &self.settings, out),
+            }
+        }
+    }
+
+    /// Writes the field, with quotes if it needs them.
+    fn write_text(&self, out: &mut Vec<u8>) {
+        let dialect = &self.settings.dialect;
+        let text = std::str::from_utf8(&self.field).unwrap_or_default();
+        let Some(quote) = dialect.quote.as_ref().filter(|_| self.needs_quotes(text)) else {
+            out.extend_from_slice(text.as_bytes());
+            return;
+        };
+        out.extend_from_slice(quote);
+        let mut rest = text.as_bytes();
+        while let Some(byte) = rest.first() {
+            let mut width = 1;
+            if rest.starts_with(quote) {
+                out.extend_from_slice(quote);
+                width = quote.len();
+            } else if let Some(escape) = &dialect.escape
+                && rest.starts_with(escape)
+            {
+                out.extend_from_slice(escape);
+                width = escape.len();
+            }
+            if width == 1 {
+                out.push(*byte);
+            } else {
+                out.extend_from_slice(&rest[..width]);
+            }
+            rest = &rest[width..];
+        }
+        out.extend_from_slice(quote);
+    }
+
+    fn needs_quotes(&self, text: &str) -> bool {
+        if text.len() > MAX_CHECKED && text.encode_utf16().count() > MAX_CHECKED {
+            return true;
+        }
+        let escape = self.settings.dialect.escape.as_deref();
+        text.chars().any(|c| {
+            c < self.first_safe
+                || escape.is_some_and(|e| c.encode_utf8(&mut [0; 4]).as_bytes() == e)
+        })
+    }
+}
+
+impl Encoder for CsvEncoder {
+    fn encode(&mut self, batch: &ChangeBatch, out: &mut Records) -> Result<()> {
+        let schema = self.schema.clone();
+        let views = views(batch, &schema)?;
+        for i in 0..batch.len() {
+            self.write_row(&views, i, &mut out.data);
+            out.commit();
+        }
+        Ok(())
+    }
+}
+
+fn null_text(settings: &Settings) -> &str {
+    settings.null_literal.as_deref().unwrap_or("")
+}
+
+fn write_elements<'a>(
+    parts: impl Iterator<Item = (&'a View<'a>, usize)>,
+    settings: &Settings,
+    out: &mut Vec<u8>,
+) {
+    for (n, (view, i)) in parts.enumerate() {
+        if n > 0 {
+            out.extend_from_slice(settings.array_delimiter.as_bytes());
+        }
+        if view.is_null(i) {
+            out.extend_from_slice(null_text(settings).as_bytes());
+        } else {
+            write_scalar(view, i, settings, out);
+        }
+    }
+}
+
+/// Whether Jackson looks at the text of a value for what must be quoted.
+fn is_text(view: &View<'_>) -> bool {
+    matches!(
+        view,
+        View::String(_) | View::Binary(_) | View::Date(_) | View::Time(_) | View::Timestamp(..)
+    )
+}
+
+/// Writes a value that is not NULL. Nested values are refused when the encoder is made.
+fn write_scalar(view: &View<'_>, i: usize, settings: &Settings, out: &mut Vec<u8>) {
+    let mut text = String::new();
+    // Writing to a Vec cannot fail.
+    let _ = match view {
+        View::Boolean(a) => write!(out, "{}", a.value(i)),
+        View::TinyInt(a) => write!(out, "{}", a.value(i)),
+        View::SmallInt(a) => write!(out, "{}", a.value(i)),
+        View::Int(a) => write!(out, "{}", a.value(i)),
+        View::BigInt(a) => write!(out, "{}", a.value(i)),
+        View::Float(a) => {
+            number::write_float(a.value(i), &mut text);
+            write!(out, "{text}")
+        }
+        View::Double(a) => {
+            number::write_double(a.value(i), &mut text);
+            write!(out, "{text}")
+        }
+        View::Decimal(a, scale) => {
+            write_decimal(a.value(i), *scale, !settings.scientific_decimals, out);
+            Ok(())
+        }
+        View::String(a) => out.write_all(a.value(i).as_bytes()),
+        View::Binary(a) => {
+            STANDARD.encode_string(a.value(i), &mut text);
+            write!(out, "{text}")
+        }
+        View::Date(a) => {
+            write_date(a.value(i).into(), out);
+            Ok(())
+        }
+        View::Time(a) => {
+            let ms = a.value(i);
+            let nano = u32::try_from(ms.rem_euclid(1000)).unwrap_or(0) * 1_000_000;
+            write_clock(ms.div_euclid(1000).into(), nano, out);
+            Ok(())
+        }
+        View::Timestamp(stamps, is_instant) => {
+            let (seconds, nano) = stamps.get(i);
+            write_timestamp(seconds, nano, b' ', out);
+            if *is_instant {
+                out.push(b'Z');
+            }
+            Ok(())
+        }
+        View::Null
+        | View::Months(_)
+        | View::Millis(_)
+        | View::List(..)
+        | View::Map(..)
+        | View::Row(..) => Ok(()),
+    };
+}
