@@ -25,13 +25,20 @@ pub(crate) fn schema(text: &str) -> Schema {
             "STRING" => TypeKind::STRING,
             "BYTES" => TypeKind::BYTES,
             "BOOLEAN" => TypeKind::Boolean,
+            "TINYINT" => TypeKind::TinyInt,
+            "SMALLINT" => TypeKind::SmallInt,
             "INT" => TypeKind::Int,
             "BIGINT" => TypeKind::BigInt,
+            "FLOAT" => TypeKind::Float,
             "DOUBLE" => TypeKind::Double,
             "TIMESTAMP(3)" => TypeKind::Timestamp(3),
             "TIMESTAMP_LTZ(3)" => TypeKind::TimestampLtz(3),
             other => match other.split_once('(') {
                 Some(("CHAR", n)) => TypeKind::Char(n.trim_end_matches(')').parse().unwrap()),
+                Some(("DECIMAL", digits)) => {
+                    let (p, s) = digits.trim_end_matches(')').split_once(',').unwrap();
+                    TypeKind::Decimal(p.parse().unwrap(), s.parse().unwrap())
+                }
                 Some(("VARCHAR", n)) => TypeKind::VarChar(n.trim_end_matches(')').parse().unwrap()),
                 _ => panic!("{other}"),
             },
