@@ -189,7 +189,7 @@ pub struct Insert {
     /// Options of a hint behind the table.
     pub hints: Vec<SqlOption>,
     /// `PARTITION (p = 'v', ..)`: names, and values as literals.
-    pub partition: Vec<(Ident, Option<Expr>)>,
+    pub partition: Vec<(Ident, Expr)>,
     /// The columns written to; empty if not said.
     pub columns: Vec<Ident>,
     /// Where the rows come from.
@@ -235,7 +235,7 @@ pub struct CreateTable {
     pub name: ObjectName,
     /// Columns, watermark and keys, as written.
     pub elements: Vec<TableElement>,
-    /// A list of names alone, which `AS SELECT` takes to reorder or rename nothing but pick columns.
+    /// The order of the columns of `AS SELECT`, by their names; empty if not said.
     pub column_order: Vec<Ident>,
     /// `COMMENT`.
     pub comment: Option<String>,
@@ -276,7 +276,7 @@ pub enum TableElement {
 /// A column's declaration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableColumn {
-    /// Name; a field of a row column when `ALTER TABLE` names one.
+    /// Name.
     pub name: Ident,
     /// What it is.
     pub kind: ColumnKind,
@@ -407,6 +407,8 @@ pub enum LikeFeature {
 pub struct CreateView {
     /// `TEMPORARY`.
     pub temporary: bool,
+    /// `OR REPLACE`, which Flink reads and then ignores.
+    pub or_replace: bool,
     /// `IF NOT EXISTS`.
     pub if_not_exists: bool,
     /// Name.
@@ -458,10 +460,10 @@ pub enum AlterMaterializedTableAction {
     Set(Vec<SqlOption>),
     /// `RESET (..)`.
     Reset(Vec<String>),
-    /// `RENAME TO n`.
-    RenameTo(ObjectName),
     /// `AS query`.
     AsQuery(SqlQuery),
+    /// `ADD`, `MODIFY` and `DROP`, as of a table.
+    Table(AlterTableAction),
 }
 
 /// `CREATE CATALOG`.
@@ -497,8 +499,8 @@ pub struct CreateFunction {
     pub temporary: bool,
     /// `SYSTEM`.
     pub system: bool,
-    /// `IF NOT EXISTS`; `IF EXISTS` of `ALTER`.
-    pub if_exists_clause: bool,
+    /// `IF NOT EXISTS` of `CREATE`, `IF EXISTS` of `ALTER`.
+    pub lenient: bool,
     /// Name.
     pub name: ObjectName,
     /// The class after `AS`.
@@ -549,8 +551,8 @@ pub enum AlterTableAction {
     DropPartitions,
     /// `RENAME c TO d`.
     RenameColumn {
-        /// From; several parts name a field of a row.
-        from: Vec<Ident>,
+        /// From.
+        from: Ident,
         /// To.
         to: Ident,
     },
@@ -569,10 +571,6 @@ pub enum AlterViewAction {
     RenameTo(ObjectName),
     /// `AS query`.
     AsQuery(SqlQuery),
-    /// `SET (..)`.
-    Set(Vec<SqlOption>),
-    /// `RESET (..)`.
-    Reset(Vec<String>),
 }
 
 /// `ALTER CATALOG`.

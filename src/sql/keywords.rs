@@ -134,11 +134,6 @@ pub(super) fn may_be_called(word: &str) -> bool {
     FUNCTION_NAMES.binary_search(&word).is_ok() || CALL_FORMS.contains(&word)
 }
 
-/// All reserved words: what a typo at a keyword's place may have meant.
-pub(super) fn reserved() -> impl Iterator<Item = &'static str> {
-    RESERVED.iter().copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

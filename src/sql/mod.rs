@@ -72,7 +72,7 @@ use sqlparser::ast::{Expr, FunctionArguments, OrderByExpr, Query, WindowType};
 pub use ast::Statement;
 pub use keywords::is_reserved;
 pub use parser::{FlinkParser, Quantifier, quantified, within};
-pub use span::{span_of, span_of_name};
+pub use span::{span_of, span_of_ident, span_of_name};
 pub use types::parse_type;
 
 /// A table given to a function.

@@ -45,7 +45,6 @@ impl<'a> Script<'a> {
         let mut scanner = Scanner::new(text);
         let mut block = Block::default();
         let mut start = None;
-        let mut end = 0;
         loop {
             let token = scanner.next_token();
             match token.kind {
@@ -69,16 +68,10 @@ impl<'a> Script<'a> {
                 continue;
             }
             start.get_or_insert(token.span.start);
-            end = token.span.end;
             block.see(&token);
         }
         if let Some(offset) = start {
-            let behind = text[offset..].trim_end();
-            let text = if script.unterminated {
-                behind
-            } else {
-                &text[offset..end.max(offset)]
-            };
+            let text = text[offset..].trim_end();
             script.rest = Some(ScriptStatement { text, offset });
         }
         script
@@ -159,10 +152,16 @@ mod tests {
             "-- c;\nSELECT ';', `a;b` /* ; */ -- ;\n, E'\\';' ;\n;; /* x */ SELECT 2 -- end\n";
         assert_eq!(
             texts(script),
-            ["SELECT ';', `a;b` /* ; */ -- ;\n, E'\\';'", "SELECT 2"]
+            [
+                "SELECT ';', `a;b` /* ; */ -- ;\n, E'\\';'",
+                "SELECT 2 -- end"
+            ]
         );
         let second = Script::split(script).all().nth(1).expect("two");
-        assert_eq!(&script[second.span().start..second.span().end], "SELECT 2");
+        assert_eq!(
+            &script[second.span().start..second.span().end],
+            "SELECT 2 -- end"
+        );
     }
 
     #[test]

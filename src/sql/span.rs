@@ -3,7 +3,7 @@
 //! `sqlparser` speaks of lines and columns. Ours hold one line whose columns are byte offsets plus
 //! one, so that a position needs no text to become a [`Span`].
 
-use sqlparser::ast::{ObjectName, ObjectNamePart, Spanned};
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Spanned};
 use sqlparser::tokenizer::{Location, Span as AstSpan};
 
 use crate::error::Span;
@@ -27,6 +27,12 @@ pub fn from_ast(span: AstSpan) -> Option<Span> {
 /// Where `node` lies in the text that was parsed: from its first name or literal to its last.
 pub fn span_of(node: &impl Spanned) -> Option<Span> {
     from_ast(node.span())
+}
+
+/// Where a name of one part lies.
+#[must_use]
+pub fn span_of_ident(ident: &Ident) -> Option<Span> {
+    from_ast(ident.span)
 }
 
 /// Where a name lies: all its parts.

@@ -61,15 +61,17 @@ impl FlinkParser<'_> {
                 let action = self.alter_materialized_table_action()?;
                 Ok(Statement::AlterMaterializedTable { name, action })
             }
-            "FUNCTION" => Ok(Statement::AlterFunction(
-                self.create_function(false, false)?,
-            )),
+            "FUNCTION" => {
+                let lenient = self.take_words(&["IF", "EXISTS"]);
+                let function = self.create_function(false, false, lenient)?;
+                Ok(Statement::AlterFunction(function))
+            }
             "TEMPORARY" => {
                 let system = self.take_word("SYSTEM");
                 self.expect_word("FUNCTION")?;
-                Ok(Statement::AlterFunction(
-                    self.create_function(true, system)?,
-                ))
+                let lenient = self.take_words(&["IF", "EXISTS"]);
+                let function = self.create_function(true, system, lenient)?;
+                Ok(Statement::AlterFunction(function))
             }
             kind => Ok(self.unsupported_rest(&format!("ALTER {kind}"))),
         }
@@ -96,7 +98,7 @@ impl FlinkParser<'_> {
                 if self.take_word("TO") {
                     AlterTableAction::RenameTo(self.object_name()?)
                 } else {
-                    let from = self.compound_ident()?;
+                    let from = self.column_name()?;
                     self.expect_word("TO")?;
                     let to = self.ident()?;
                     AlterTableAction::RenameColumn { from, to }
@@ -136,10 +138,10 @@ impl FlinkParser<'_> {
         }
         if self.peek_symbol("(") {
             return Ok(AlterTableAction::DropColumns(
-                self.parenthesized(Self::ident)?,
+                self.parenthesized(Self::column_name)?,
             ));
         }
-        Ok(AlterTableAction::DropColumns(vec![self.ident()?]))
+        Ok(AlterTableAction::DropColumns(vec![self.column_name()?]))
     }
 
     /// `PARTITION (p = 'v') [WITH (..)] ..`
@@ -156,24 +158,23 @@ impl FlinkParser<'_> {
     }
 
     fn alter_view_action(&mut self) -> Result<AlterViewAction> {
-        Ok(
-            match self.expect_one_of(&["RENAME", "AS", "SET", "RESET"])? {
-                "RENAME" => {
-                    self.expect_word("TO")?;
-                    AlterViewAction::RenameTo(self.object_name()?)
-                }
-                "AS" => AlterViewAction::AsQuery(self.sql_query()?),
-                "SET" => AlterViewAction::Set(self.option_list()?),
-                _ => AlterViewAction::Reset(self.key_list()?),
-            },
-        )
+        Ok(match self.expect_one_of(&["RENAME", "AS"])? {
+            "RENAME" => {
+                self.expect_word("TO")?;
+                AlterViewAction::RenameTo(self.object_name()?)
+            }
+            _ => AlterViewAction::AsQuery(self.sql_query()?),
+        })
     }
 
     fn alter_materialized_table_action(&mut self) -> Result<AlterMaterializedTableAction> {
         use AlterMaterializedTableAction as Action;
         let actions = [
-            "SUSPEND", "RESUME", "REFRESH", "SET", "RESET", "RENAME", "AS",
+            "SUSPEND", "RESUME", "REFRESH", "SET", "RESET", "ADD", "MODIFY", "DROP", "AS",
         ];
+        if ["ADD", "MODIFY", "DROP"].iter().any(|w| self.peek_word(w)) {
+            return Ok(Action::Table(self.alter_table_action()?));
+        }
         Ok(match self.expect_one_of(&actions)? {
             "SUSPEND" => Action::Suspend,
             "RESUME" => Action::Resume(self.with_options()?),
@@ -192,10 +193,6 @@ impl FlinkParser<'_> {
             }
             "SET" => Action::Set(self.option_list()?),
             "RESET" => Action::Reset(self.key_list()?),
-            "RENAME" => {
-                self.expect_word("TO")?;
-                Action::RenameTo(self.object_name()?)
-            }
             _ => Action::AsQuery(self.sql_query()?),
         })
     }

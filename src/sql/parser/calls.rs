@@ -14,6 +14,9 @@ use super::expr::{function, text};
 use crate::error::Result;
 use crate::types::TypeKind;
 
+/// The aggregates that take `ORDER BY` among their arguments.
+const ORDERED_AGGREGATES: &[&str] = &["ARRAY_AGG", "ARRAY_CONCAT_AGG", "GROUP_CONCAT"];
+
 impl FlinkParser<'_> {
     /// A call of the unqualified function that is next; `word` is its name in upper case.
     pub(super) fn call(&mut self, word: &str) -> Result<Expr> {
@@ -29,19 +32,27 @@ impl FlinkParser<'_> {
             "TIMESTAMPADD" | "TIMESTAMPDIFF" => p.unit_first(),
             "TRIM" => p.trim(),
             "POSITION" => p.position_in(),
-            "OVERLAY" => p.keyword_args(&["PLACING", "FROM", "FOR"]),
-            "SUBSTRING" => p.keyword_args(&["FROM", "FOR"]),
+            "OVERLAY" => p.overlay(),
+            "SUBSTRING" => p.substring(),
             "JSON_EXISTS" => p.json_exists(),
             "JSON_VALUE" => p.json_value(),
             "JSON_QUERY" => p.json_query(),
             "JSON_OBJECT" | "JSON_OBJECTAGG" => p.json_object(),
-            "JSON_ARRAY" | "JSON_ARRAYAGG" => p.json_array(word == "JSON_ARRAYAGG"),
+            "JSON_ARRAY" => p.json_array(),
+            "JSON_ARRAYAGG" => p.json_array_agg(),
             _ => Ok(None),
         })?;
         match args {
             Some(args) => {
+                let mut function = function(name, args);
+                if word == "JSON_ARRAYAGG" {
+                    self.json_array_order(&mut function)?;
+                }
                 self.expect_symbol(")")?;
-                self.after_call(function(name, args))
+                if word == "JSON_ARRAYAGG" {
+                    self.within_group(&mut function)?;
+                }
+                Ok(Expr::Function(function))
             }
             None => {
                 self.position = start + 1;
@@ -52,12 +63,16 @@ impl FlinkParser<'_> {
 
     /// `([DISTINCT | ALL] arg, .. [ORDER BY ..]) [clauses]`
     pub(super) fn generic_call(&mut self, name: ObjectName) -> Result<Expr> {
+        let ordered = ORDERED_AGGREGATES
+            .iter()
+            .any(|n| n.eq_ignore_ascii_case(&name.to_string()));
         let mut function = function(name, Vec::new());
-        function.args = FunctionArguments::List(self.nested(Self::argument_list)?);
+        let list = self.nested(|p| p.argument_list(ordered))?;
+        function.args = FunctionArguments::List(list);
         self.after_call(function)
     }
 
-    fn argument_list(&mut self) -> Result<FunctionArgumentList> {
+    fn argument_list(&mut self, ordered: bool) -> Result<FunctionArgumentList> {
         self.expect_symbol("(")?;
         let mut list = FunctionArgumentList {
             duplicate_treatment: None,
@@ -72,19 +87,26 @@ impl FlinkParser<'_> {
             Some(_) => Some(DuplicateTreatment::All),
             None => None,
         };
-        list.args = self.comma_separated(Self::argument)?;
-        if self.take_words(&["ORDER", "BY"]) {
-            let keys = self.comma_separated(Self::order_key)?;
-            list.clauses.push(FunctionArgumentClause::OrderBy(keys));
+        if self.take_symbol("*") {
+            list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Wildcard)];
+        } else {
+            list.args = self.comma_separated(Self::argument)?;
+        }
+        if ordered {
+            if let Some(treatment) = self.null_treatment()? {
+                let clause = FunctionArgumentClause::IgnoreOrRespectNulls(treatment);
+                list.clauses.push(clause);
+            }
+            if self.take_words(&["ORDER", "BY"]) {
+                let keys = self.comma_separated(Self::order_key)?;
+                list.clauses.push(FunctionArgumentClause::OrderBy(keys));
+            }
         }
         self.expect_symbol(")")?;
         Ok(list)
     }
 
     fn argument(&mut self) -> Result<FunctionArg> {
-        if self.take_symbol("*") {
-            return Ok(FunctionArg::Unnamed(FunctionArgExpr::Wildcard));
-        }
         let named = matches!(self.peek().kind, TokenKind::Word | TokenKind::Quoted)
             && self.peek_at(1).is_symbol("=>");
         if !named {
@@ -165,12 +187,7 @@ impl FlinkParser<'_> {
     /// What may follow a call's parentheses.
     fn after_call(&mut self, mut function: Function) -> Result<Expr> {
         function.null_treatment = self.null_treatment()?;
-        if self.take_words(&["WITHIN", "GROUP"]) {
-            self.expect_symbol("(")?;
-            self.expect_words(&["ORDER", "BY"])?;
-            function.within_group = self.comma_separated(Self::order_key)?;
-            self.expect_symbol(")")?;
-        }
+        self.within_group(&mut function)?;
         if self.peek_word("FILTER") && self.peek_at(1).is_symbol("(") {
             self.skip(2);
             self.expect_word("WHERE")?;
@@ -185,6 +202,17 @@ impl FlinkParser<'_> {
             });
         }
         Ok(Expr::Function(function))
+    }
+
+    /// `WITHIN GROUP (ORDER BY ..)`
+    fn within_group(&mut self, function: &mut Function) -> Result<()> {
+        if self.take_words(&["WITHIN", "GROUP"]) {
+            self.expect_symbol("(")?;
+            self.expect_words(&["ORDER", "BY"])?;
+            function.within_group = self.comma_separated(Self::order_key)?;
+            self.expect_symbol(")")?;
+        }
+        Ok(())
     }
 
     // -- forms with keywords; None gives the arguments back to the plain form --------------------
@@ -229,7 +257,8 @@ impl FlinkParser<'_> {
     fn unit_first(&mut self) -> Result<Option<Vec<Expr>>> {
         self.expect_symbol("(")?;
         let mut args = vec![self.unit_literal()?];
-        while self.take_symbol(",") {
+        for _ in 0..2 {
+            self.expect_symbol(",")?;
             args.push(self.expr()?);
         }
         Ok(Some(args))
@@ -266,11 +295,25 @@ impl FlinkParser<'_> {
         Ok(Some(args))
     }
 
-    /// `(a KEYWORD b KEYWORD c)`, or the same with commas.
-    fn keyword_args(&mut self, keywords: &[&str]) -> Result<Option<Vec<Expr>>> {
+    /// `(s PLACING r FROM start [FOR length])`
+    fn overlay(&mut self) -> Result<Option<Vec<Expr>>> {
         self.expect_symbol("(")?;
         let mut args = vec![self.expr()?];
-        for keyword in keywords {
+        for keyword in ["PLACING", "FROM"] {
+            self.expect_word(keyword)?;
+            args.push(self.expr()?);
+        }
+        if self.take_word("FOR") {
+            args.push(self.expr()?);
+        }
+        Ok(Some(args))
+    }
+
+    /// `(s FROM start [FOR length])`, or the same with commas.
+    fn substring(&mut self) -> Result<Option<Vec<Expr>>> {
+        self.expect_symbol("(")?;
+        let mut args = vec![self.expr()?];
+        for keyword in ["FROM", "FOR"] {
             if !self.take_word(keyword) && !self.take_symbol(",") {
                 break;
             }
@@ -304,7 +347,7 @@ impl FlinkParser<'_> {
         if !self.take_word("RETURNING") {
             return Ok(None);
         }
-        let data_type = self.data_type()?;
+        let data_type = self.plain_type()?;
         let name = match &data_type.kind {
             TypeKind::Int => "INTEGER".to_string(),
             kind => kind.to_string(),
@@ -414,8 +457,30 @@ impl FlinkParser<'_> {
         Ok(Some(pairs))
     }
 
+    /// `(v [ORDER BY ..] [{NULL | ABSENT} ON NULL])`; [`Self::json_array_order`] reads what follows
+    /// the value.
+    fn json_array_agg(&mut self) -> Result<Option<Vec<Expr>>> {
+        self.expect_symbol("(")?;
+        let value = self.expr()?;
+        self.take_words(&["FORMAT", "JSON"]);
+        Ok(Some(vec![text("ABSENT"), value]))
+    }
+
+    fn json_array_order(&mut self, function: &mut Function) -> Result<()> {
+        if self.take_words(&["ORDER", "BY"]) {
+            function.within_group = self.comma_separated(Self::order_key)?;
+        }
+        let nulls = self.null_clause("ABSENT")?;
+        if let FunctionArguments::List(list) = &mut function.args
+            && let Some(first) = list.args.first_mut()
+        {
+            *first = FunctionArg::Unnamed(FunctionArgExpr::Expr(text(nulls)));
+        }
+        Ok(())
+    }
+
     /// `(v, .. [{NULL | ABSENT} ON NULL])`
-    fn json_array(&mut self, aggregate: bool) -> Result<Option<Vec<Expr>>> {
+    fn json_array(&mut self) -> Result<Option<Vec<Expr>>> {
         self.expect_symbol("(")?;
         let mut values = Vec::new();
         while !self.peek_symbol(")") && !self.peek_null_clause() {
@@ -424,9 +489,6 @@ impl FlinkParser<'_> {
             }
             values.push(self.expr()?);
             self.take_words(&["FORMAT", "JSON"]);
-            if aggregate {
-                break;
-            }
         }
         values.insert(0, text(self.null_clause("ABSENT")?));
         Ok(Some(values))

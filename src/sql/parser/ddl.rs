@@ -15,8 +15,10 @@ impl FlinkParser<'_> {
         self.expect_word("CREATE")?;
         if self.take_words(&["OR", "REPLACE"]) {
             let temporary = self.take_word("TEMPORARY");
-            self.expect_word("TABLE")?;
-            return self.create_table(temporary, Replace::CreateOrReplace);
+            return match self.expect_one_of(&["TABLE", "VIEW"])? {
+                "TABLE" => self.create_table(temporary, Replace::CreateOrReplace),
+                _ => self.create_view(temporary, true),
+            };
         }
         if self.take_words(&["OR", "ALTER"]) {
             self.expect_words(&["MATERIALIZED", "TABLE"])?;
@@ -24,7 +26,9 @@ impl FlinkParser<'_> {
         }
         let temporary = self.take_word("TEMPORARY");
         if temporary && self.take_words(&["SYSTEM", "FUNCTION"]) {
-            return Ok(Statement::CreateFunction(self.create_function(true, true)?));
+            let lenient = self.take_words(&["IF", "NOT", "EXISTS"]);
+            let function = self.create_function(true, true, lenient)?;
+            return Ok(Statement::CreateFunction(function));
         }
         let mut kinds = vec!["TABLE", "VIEW", "FUNCTION", "MODEL"];
         if !temporary {
@@ -32,10 +36,12 @@ impl FlinkParser<'_> {
         }
         match self.expect_one_of(&kinds)? {
             "TABLE" => self.create_table(temporary, Replace::No),
-            "VIEW" => self.create_view(temporary),
-            "FUNCTION" => Ok(Statement::CreateFunction(
-                self.create_function(temporary, false)?,
-            )),
+            "VIEW" => self.create_view(temporary, false),
+            "FUNCTION" => {
+                let lenient = self.take_words(&["IF", "NOT", "EXISTS"]);
+                let function = self.create_function(temporary, false, lenient)?;
+                Ok(Statement::CreateFunction(function))
+            }
             "MATERIALIZED" => {
                 self.expect_word("TABLE")?;
                 self.create_materialized_table(Replace::No)
@@ -74,7 +80,7 @@ impl FlinkParser<'_> {
         Statement::Unsupported(name.to_string())
     }
 
-    fn create_view(&mut self, temporary: bool) -> Result<Statement> {
+    fn create_view(&mut self, temporary: bool, or_replace: bool) -> Result<Statement> {
         let if_not_exists = self.take_words(&["IF", "NOT", "EXISTS"]);
         let name = self.object_name()?;
         let columns = if self.peek_symbol("(") {
@@ -87,6 +93,7 @@ impl FlinkParser<'_> {
         let query = self.sql_query()?;
         Ok(Statement::CreateView(CreateView {
             temporary,
+            or_replace,
             if_not_exists,
             name,
             columns,
@@ -95,14 +102,13 @@ impl FlinkParser<'_> {
         }))
     }
 
-    /// What follows `FUNCTION`, also of `ALTER`.
+    /// What follows `FUNCTION [IF ..]`, also of `ALTER`.
     pub(super) fn create_function(
         &mut self,
         temporary: bool,
         system: bool,
+        lenient: bool,
     ) -> Result<CreateFunction> {
-        let if_exists_clause =
-            self.take_words(&["IF", "NOT", "EXISTS"]) || self.take_words(&["IF", "EXISTS"]);
         let name = self.object_name()?;
         self.expect_word("AS")?;
         let class = self.string_literal("a class in single quotes")?;
@@ -114,7 +120,7 @@ impl FlinkParser<'_> {
         };
         let resources = if self.take_word("USING") {
             self.comma_separated(|p| {
-                let kind = p.expect_one_of(&["JAR", "ARTIFACT", "FILE"])?;
+                let kind = p.expect_one_of(&["JAR", "ARTIFACT"])?;
                 let path = p.string_literal("a path in single quotes")?;
                 Ok((kind.to_string(), path))
             })?
@@ -125,7 +131,7 @@ impl FlinkParser<'_> {
         Ok(CreateFunction {
             temporary,
             system,
-            if_exists_clause,
+            lenient,
             name,
             class,
             language,
@@ -158,7 +164,7 @@ impl FlinkParser<'_> {
             "FUNCTION" => ObjectKind::Function,
             "CATALOG" => ObjectKind::Catalog,
             "DATABASE" => ObjectKind::Database,
-            "MATERIALIZED" => {
+            "MATERIALIZED" if !temporary => {
                 self.expect_word("TABLE")?;
                 ObjectKind::MaterializedTable
             }

@@ -322,6 +322,11 @@ impl FlinkParser<'_> {
 
     // -- operands ------------------------------------------------------------------------------
 
+    /// A single operand: a literal, a name, a call, something in parentheses.
+    pub(super) fn operand(&mut self) -> Result<Expr> {
+        self.nested(Self::prefix)
+    }
+
     fn prefix(&mut self) -> Result<Expr> {
         if self.take_word("NOT") {
             let expr = self.nested(|p| p.expr_above(NOT))?;
@@ -557,6 +562,7 @@ impl FlinkParser<'_> {
 
     /// One condition, or with an operand several values: `WHEN 1, 2 THEN`, kept as a tuple.
     fn case_condition(&mut self, operand: Option<&Expr>) -> Result<Expr> {
+        let start = self.here();
         let mut values = self.comma_separated(Self::expr)?;
         match values.pop() {
             Some(only) if values.is_empty() => Ok(only),
@@ -564,7 +570,10 @@ impl FlinkParser<'_> {
                 values.push(last);
                 Ok(Expr::Tuple(values))
             }
-            _ => Err(self.unexpected_of("THEN", &["THEN"])),
+            _ => {
+                let reason = "Several values after WHEN need an operand after CASE";
+                Err(self.error(reason, self.since(start)))
+            }
         }
     }
 
@@ -585,6 +594,7 @@ impl FlinkParser<'_> {
         if self.peek_is_name() || self.peek_symbol("(") || self.peek().kind == TokenKind::Number {
             return self.interval_of_number(start);
         }
+        let signed_number = self.peek_at(1).kind == TokenKind::Number;
         let sign = if self.take_symbol("-") {
             "-"
         } else {
@@ -592,7 +602,11 @@ impl FlinkParser<'_> {
             ""
         };
         let literal = self.here();
-        let mut text = self.string_literal("an interval in single quotes")?;
+        let mut text = if signed_number {
+            self.advance().text
+        } else {
+            self.string_literal("an interval in single quotes")?
+        };
         text.insert_str(0, sign);
         let value = value(Value::SingleQuotedString(text), self.since(literal));
         let qualifier = self.interval_qualifier()?;
@@ -647,7 +661,8 @@ impl FlinkParser<'_> {
             _ => &[],
         };
         if !last.is_empty() && self.take_word("TO") {
-            if !last.iter().any(|unit| self.peek_word(unit)) {
+            let unit = self.unit().map(|u| u.to_string()).unwrap_or_default();
+            if !last.contains(&unit.as_str()) {
                 return Err(self.unexpected_of(&last.join(" or "), last));
             }
             qualifier.last = self.take_unit();

@@ -133,13 +133,12 @@ impl FlinkParser<'_> {
             return self.table_function(false);
         }
         let name = self.object_name()?;
-        let mut with_hints = self.table_hints()?;
+        let with_hints = self.table_hints()?;
         let version = if self.take_words(&["FOR", "SYSTEM_TIME", "AS", "OF"]) {
             Some(TableVersion::ForSystemTimeAsOf(self.expr()?))
         } else {
             None
         };
-        with_hints.extend(self.table_hints()?);
         Ok(TableFactor::Table {
             name,
             alias: None,
@@ -255,7 +254,7 @@ impl FlinkParser<'_> {
     }
 
     /// `[AS] name [(columns)]`
-    fn optional_alias(&mut self) -> Result<Option<TableAlias>> {
+    pub(super) fn optional_alias(&mut self) -> Result<Option<TableAlias>> {
         let explicit = self.take_word("AS");
         if !explicit && !self.peek_is_name() {
             return Ok(None);

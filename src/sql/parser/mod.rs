@@ -390,8 +390,6 @@ impl<'a> FlinkParser<'a> {
     /// The same, with the keywords that would have been right.
     fn unexpected_of(&self, expected: &str, candidates: &[&str]) -> Error {
         let token = self.peek();
-        let reserved = token.kind == TokenKind::Word
-            && keywords::is_reserved(&token.text.to_ascii_uppercase());
         let error = if token.kind == TokenKind::End {
             Error::parse(format!("The statement ends where {expected} is expected"))
         } else {
@@ -406,34 +404,60 @@ impl<'a> FlinkParser<'a> {
             ))
         };
         let error = error.at(token.span);
+        match self.hint_for(token, expected, candidates) {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
+    }
+
+    /// What the user may have meant by `token`.
+    fn hint_for(&self, token: &Token, expected: &str, candidates: &[&str]) -> Option<String> {
         if token.kind == TokenKind::DoubleQuoted {
-            return error.hint("strings are in single quotes, names in backticks");
+            return Some("strings are in single quotes, names in backticks".into());
+        }
+        // a misspelt clause was taken for an alias
+        let before = &self.tokens[self.position.saturating_sub(1)];
+        if candidates.is_empty()
+            && before.kind == TokenKind::Word
+            && !keywords::is_reserved(&before.text.to_ascii_uppercase())
+            && let Some(clause) = misspelt(&before.text, CLAUSES)
+        {
+            return Some(format!("did you mean {clause} instead of {}?", before.text));
         }
         if token.kind != TokenKind::Word {
-            return error;
+            return None;
         }
-        let meant = if candidates.is_empty() {
-            did_you_mean(&token.text, keywords::reserved())
-        } else {
-            did_you_mean(&token.text, candidates.iter().copied())
-        };
-        match meant {
-            Some(meant) if !meant.eq_ignore_ascii_case(&token.text) => {
-                error.hint(format!("did you mean {meant}?"))
-            }
-            _ if reserved => error.hint(format!(
-                "{} is a reserved word: as a name it is written `{}`",
-                token.text.to_ascii_uppercase(),
+        if let Some(meant) = misspelt(&token.text, candidates) {
+            return Some(format!("did you mean {meant}?"));
+        }
+        let upper = token.text.to_ascii_uppercase();
+        let wants_name = matches!(expected, "a name" | "an alias" | "an expression");
+        (wants_name && keywords::is_reserved(&upper)).then(|| {
+            format!(
+                "{upper} is a reserved word: as a name it is written `{}`",
                 token.text
-            )),
-            _ => error,
-        }
+            )
+        })
     }
 
     #[expect(clippy::unused_self, reason = "reads as the other errors do")]
     fn error(&self, message: impl Into<String>, span: Span) -> Error {
         Error::parse(message).at(span)
     }
+}
+
+/// The words that start a clause of a query.
+const CLAUSES: &[&str] = &[
+    "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "UNION", "JOIN", "WINDOW",
+    "QUALIFY",
+];
+
+/// The keyword that `word` is nearly.
+fn misspelt<'k>(word: &str, keywords: &[&'k str]) -> Option<&'k str> {
+    if word.len() < 3 {
+        return None;
+    }
+    did_you_mean(word, keywords.iter().copied()).filter(|k| !k.eq_ignore_ascii_case(word))
 }
 
 /// A call of `name` without arguments.

@@ -3,7 +3,6 @@
 use super::super::ast::{
     Describe, DescribeWhat, ObjectKind, Show, ShowFilter, ShowWhat, Statement,
 };
-use super::super::lexer::TokenKind;
 use super::FlinkParser;
 use crate::error::Result;
 
@@ -27,6 +26,30 @@ const SHOWN: &[&str] = &[
     "USER",
     "VIEWS",
 ];
+
+/// The clauses that a `SHOW` takes.
+struct Accepts {
+    from: bool,
+    /// The words that take a pattern.
+    filter: &'static [&'static str],
+}
+
+impl Accepts {
+    fn of(what: &ShowWhat) -> Self {
+        let (from, filter): (bool, &[_]) = match what {
+            ShowWhat::Tables
+            | ShowWhat::Views
+            | ShowWhat::MaterializedTables
+            | ShowWhat::Models => (true, &["LIKE"]),
+            ShowWhat::Databases | ShowWhat::Functions { .. } | ShowWhat::Procedures => {
+                (true, &["LIKE", "ILIKE"])
+            }
+            ShowWhat::Catalogs => (false, &["LIKE", "ILIKE"]),
+            _ => (false, &[]),
+        };
+        Self { from, filter }
+    }
+}
 
 impl FlinkParser<'_> {
     /// `SHOW ..`
@@ -69,18 +92,22 @@ impl FlinkParser<'_> {
             },
             _ => self.show_create()?,
         };
-        let from = match self.take_one_of(&["FROM", "IN"]) {
-            Some(_) => Some(self.object_name()?),
-            None => None,
+        let accepts = Accepts::of(&what);
+        let mut from = None;
+        if accepts.from && self.take_one_of(&["FROM", "IN"]).is_some() {
+            from = Some(self.object_name()?);
+        }
+        let filter = match accepts.filter {
+            [] => None,
+            words => self.show_filter(words)?,
         };
-        let filter = self.show_filter()?;
         Ok(Statement::Show(Show { what, from, filter }))
     }
 
     fn show_columns(&mut self) -> Result<Statement> {
         self.expect_one_of(&["FROM", "IN"])?;
         let from = Some(self.object_name()?);
-        let filter = self.show_filter()?;
+        let filter = self.show_filter(&["LIKE"])?;
         Ok(Statement::Show(Show {
             what: ShowWhat::Columns,
             from,
@@ -89,20 +116,12 @@ impl FlinkParser<'_> {
     }
 
     fn show_create(&mut self) -> Result<ShowWhat> {
-        let kinds = [
-            "TABLE",
-            "VIEW",
-            "CATALOG",
-            "MODEL",
-            "MATERIALIZED",
-            "FUNCTION",
-        ];
+        let kinds = ["TABLE", "VIEW", "CATALOG", "MODEL", "MATERIALIZED"];
         let kind = match self.expect_one_of(&kinds)? {
             "TABLE" => ObjectKind::Table,
             "VIEW" => ObjectKind::View,
             "CATALOG" => ObjectKind::Catalog,
             "MODEL" => ObjectKind::Model,
-            "FUNCTION" => ObjectKind::Function,
             _ => {
                 self.expect_word("TABLE")?;
                 ObjectKind::MaterializedTable
@@ -111,11 +130,12 @@ impl FlinkParser<'_> {
         Ok(ShowWhat::Create(kind, self.object_name()?))
     }
 
-    fn show_filter(&mut self) -> Result<Option<ShowFilter>> {
+    /// `[NOT] LIKE 'pattern'`, with one of `words` for `LIKE`.
+    fn show_filter(&mut self, words: &[&'static str]) -> Result<Option<ShowFilter>> {
         let negated = self.take_word("NOT");
-        let Some(word) = self.take_one_of(&["LIKE", "ILIKE"]) else {
+        let Some(word) = self.take_one_of(words) else {
             if negated {
-                return Err(self.unexpected_of("LIKE or ILIKE", &["LIKE", "ILIKE"]));
+                return Err(self.unexpected_of(&words.join(" or "), words));
             }
             return Ok(None);
         };
@@ -129,19 +149,7 @@ impl FlinkParser<'_> {
     /// `DESCRIBE ..`, `DESC ..`
     pub(super) fn describe(&mut self) -> Result<Statement> {
         self.expect_one_of(&["DESCRIBE", "DESC"])?;
-        // these words are also names of tables, when nothing follows them
-        let kind = ["CATALOG", "DATABASE", "FUNCTION", "MODEL", "JOB"]
-            .into_iter()
-            .find(|kind| {
-                let next = self.peek_at(1);
-                self.peek_word(kind)
-                    && next.kind != TokenKind::End
-                    && !next.is_symbol(";")
-                    && !next.is_symbol(".")
-            });
-        if kind.is_some() {
-            self.skip(1);
-        }
+        let kind = self.take_one_of(&["CATALOG", "DATABASE", "FUNCTION", "MODEL", "JOB"]);
         if kind == Some("JOB") {
             let id = self.string_literal("a job's id in single quotes")?;
             return Ok(Statement::Describe(Describe {

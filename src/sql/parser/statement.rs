@@ -65,6 +65,7 @@ impl FlinkParser<'_> {
             "DELETE" => {
                 self.expect_word("FROM")?;
                 let table = self.object_name()?;
+                self.optional_alias()?;
                 let selection = self.optional_where()?;
                 Ok(Statement::Delete { table, selection })
             }
@@ -93,7 +94,7 @@ impl FlinkParser<'_> {
                 self.expect_word("JOB")?;
                 let id = self.string_literal("a job's id in single quotes")?;
                 let with_savepoint = self.take_words(&["WITH", "SAVEPOINT"]);
-                let with_drain = self.take_words(&["WITH", "DRAIN"]);
+                let with_drain = with_savepoint && self.take_words(&["WITH", "DRAIN"]);
                 Ok(Statement::StopJob {
                     id,
                     with_savepoint,
@@ -163,7 +164,11 @@ impl FlinkParser<'_> {
             })
             .collect();
         let partition = if self.take_word("PARTITION") {
-            self.parenthesized(Self::partition_value)?
+            self.parenthesized(|p| {
+                let name = p.ident()?;
+                p.expect_symbol("=")?;
+                Ok((name, p.operand()?))
+            })?
         } else {
             Vec::new()
         };
@@ -219,6 +224,7 @@ impl FlinkParser<'_> {
 
     fn update(&mut self) -> Result<Statement> {
         let table = self.object_name()?;
+        self.optional_alias()?;
         self.expect_word("SET")?;
         let assignments = self.comma_separated(|p| {
             let name = p.ident()?;
@@ -282,6 +288,10 @@ impl FlinkParser<'_> {
         let mut details = Vec::new();
         if !self.take_words(&["PLAN", "FOR"]) {
             while let Some(detail) = self.explain_detail() {
+                if details.contains(&detail) {
+                    let reason = "Duplicate EXPLAIN DETAIL is not allowed.";
+                    return Err(self.error(reason, self.last_token()));
+                }
                 details.push(detail);
                 if !self.take_symbol(",") {
                     break;

@@ -14,10 +14,20 @@ impl FlinkParser<'_> {
     /// What follows `[CREATE] [OR REPLACE] [TEMPORARY] TABLE`.
     pub(super) fn create_table(&mut self, temporary: bool, replace: Replace) -> Result<Statement> {
         let mut table = self.table_head(temporary, replace)?;
-        if self.take_word("LIKE") {
+        if replace == Replace::Replace {
+            self.expect_word("AS")?;
+            table.as_query = Some(self.sql_query()?);
+        } else if self.take_word("LIKE") {
             table.like = Some(self.table_like()?);
         } else if self.take_word("AS") {
             table.as_query = Some(self.sql_query()?);
+        }
+        if table.as_query.is_none()
+            && let Some(column) = table.column_order.first()
+        {
+            let reason = "Columns identifiers without types in the schema are supported on CTAS/RTAS statements only.";
+            let at = super::super::span_of_ident(column).unwrap_or_default();
+            return Err(self.error(reason, at));
         }
         Ok(Statement::CreateTable(table))
     }
@@ -26,7 +36,7 @@ impl FlinkParser<'_> {
     pub(super) fn create_materialized_table(&mut self, replace: Replace) -> Result<Statement> {
         let mut table = self.table_head(false, replace)?;
         let start_mode = if self.take_word("START_MODE") {
-            self.take_symbol("=");
+            self.expect_symbol("=")?;
             let start = self.here();
             self.ident()?;
             if self.take_symbol("(") {
@@ -176,6 +186,23 @@ impl FlinkParser<'_> {
         Ok(parts)
     }
 
+    /// A column's name. A path to a field of a row column is understood and refused.
+    pub(super) fn column_name(&mut self) -> Result<Ident> {
+        let start = self.here();
+        let mut path = self.compound_ident()?;
+        match path.pop() {
+            Some(name) if path.is_empty() => Ok(name),
+            _ => {
+                let at = self.since(start);
+                let path = self.text_of(at);
+                Err(Error::plan(format!(
+                    "Altering the nested row type {path} is not supported yet."
+                ))
+                .at(at))
+            }
+        }
+    }
+
     fn key_kind(&mut self) -> Result<bool> {
         if self.expect_one_of(&["PRIMARY", "UNIQUE"])? == "PRIMARY" {
             self.expect_word("KEY")?;
@@ -209,14 +236,7 @@ impl FlinkParser<'_> {
 
     fn table_column(&mut self, elements: &mut Vec<TableElement>) -> Result<()> {
         let start = self.here();
-        let mut path = self.compound_ident()?;
-        let Some(name) = path.pop() else {
-            return Err(self.unexpected("a column's name"));
-        };
-        if !path.is_empty() {
-            let reason = "A field of a row column cannot be changed alone";
-            return Err(self.error(reason, self.since(start)));
-        }
+        let name = self.column_name()?;
         let mut key = None;
         let kind = if self.take_word("AS") {
             ColumnKind::Computed(self.sql_expr()?)
@@ -242,7 +262,7 @@ impl FlinkParser<'_> {
         let position = if self.take_word("FIRST") {
             Some(ColumnPosition::First)
         } else if self.take_word("AFTER") {
-            Some(ColumnPosition::After(self.ident()?))
+            Some(ColumnPosition::After(self.column_name()?))
         } else {
             None
         };
@@ -309,6 +329,7 @@ impl FlinkParser<'_> {
         let source = self.object_name()?;
         let mut options = Vec::new();
         if self.take_symbol("(") {
+            options.push(self.like_option()?);
             while !self.take_symbol(")") {
                 options.push(self.like_option()?);
             }

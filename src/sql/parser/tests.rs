@@ -156,7 +156,7 @@ fn parenthesised_queries_go_on() {
 fn errors_say_where_and_what_to_do() {
     for (sql, at, hint) in [
         ("SELCT 1", "SELCT", "did you mean SELECT?"),
-        ("SELECT a FORM t", "t", ""),
+        ("SELECT a FORM t", "t", "did you mean FROM"),
         ("SELECT \"x\" FROM t", "\"x\"", "backticks"),
         ("SELECT a AS value FROM t", "value", "reserved word"),
         ("CREATE TABLE t (ü STRIN)", "STRIN", "did you mean STRING?"),

@@ -56,14 +56,30 @@ impl FlinkParser<'_> {
     }
 
     fn spelled_type(&mut self) -> Result<Spelled<DataType>> {
-        let spelled = self.nullable_type()?;
-        if self.take_words(&["NOT", "NULL"]) {
-            let text = format!("{} NOT NULL", spelled.text);
-            return Ok(Spelled::new(spelled.of.not_null(), text));
+        let mut spelled = self.nullable_type()?;
+        loop {
+            let not_null = self.take_words(&["NOT", "NULL"]);
+            if not_null {
+                spelled.text.push_str(" NOT NULL");
+            } else {
+                self.take_word("NULL");
+            }
+            let element = spelled.of.with_nullable(!not_null);
+            let suffix = self.take_one_of(&["ARRAY", "MULTISET"]);
+            let Some(suffix) = suffix else {
+                return Ok(Spelled::new(element, spelled.text));
+            };
+            spelled.text.push_str(&format!(" {suffix}"));
+            spelled.of = match suffix {
+                "ARRAY" => TypeKind::Array(Box::new(element)),
+                _ => TypeKind::Multiset(Box::new(element)),
+            };
         }
-        let explicit = self.take_word("NULL");
-        let text = spelled.text + if explicit { " NULL" } else { "" };
-        Ok(Spelled::new(spelled.of.nullable(), text))
+    }
+
+    /// A type that stands where `NULL` is not its own.
+    pub(super) fn plain_type(&mut self) -> Result<DataType> {
+        Ok(self.nullable_type()?.of.nullable())
     }
 
     fn nullable_type(&mut self) -> Result<Spelled<TypeKind>> {
@@ -123,14 +139,14 @@ impl FlinkParser<'_> {
             "BYTES" => Spelled::new(TypeKind::BYTES, name),
             "DATE" => Spelled::new(TypeKind::Date, name),
             "TIME" => {
-                let precision = self.precision(start, 0)?;
+                let precision = self.precision(0)?;
                 self.take_words(&["WITHOUT", "TIME", "ZONE"]);
                 let text = name + &precision.text;
                 Spelled::new(TypeKind::Time(precision.of), text)
             }
-            "TIMESTAMP" => self.timestamp(start)?,
+            "TIMESTAMP" => self.timestamp()?,
             "TIMESTAMP_LTZ" => {
-                let precision = self.precision(start, 6)?;
+                let precision = self.precision(6)?;
                 let text = name + &precision.text;
                 Spelled::new(TypeKind::TimestampLtz(precision.of), text)
             }
@@ -177,10 +193,12 @@ impl FlinkParser<'_> {
             text.push(')');
             self.expect_symbol(")")?;
         }
-        if !(1..=38).contains(&precision) {
+        if precision == 0 {
             let reason = "Decimal precision must be between 1 and 38 (both inclusive).";
             return Err(Error::plan(reason).at(self.since(start)));
         }
+        // more than there is means as much as there is
+        precision = precision.min(38);
         if scale > precision {
             let reason = format!(
                 "Decimal scale must be between 0 and the precision {precision} (both inclusive)."
@@ -204,28 +222,24 @@ impl FlinkParser<'_> {
         }
         let length: u32 = self.integer("a length")?;
         self.expect_symbol(")")?;
-        if length == 0 || length > MAX_LENGTH {
+        if length > MAX_LENGTH {
             let reason = "A length must be between 1 and 2147483647 (both inclusive).";
             return Err(Error::plan(reason).at(self.since(start)));
         }
         Ok(Spelled::new(make(length), format!("{name}({length})")))
     }
 
-    fn precision(&mut self, start: Span, default: u8) -> Result<Spelled<u8>> {
+    fn precision(&mut self, default: u8) -> Result<Spelled<u8>> {
         if !self.take_symbol("(") {
             return Ok(Spelled::new(default, ""));
         }
         let precision: u8 = self.integer("a precision")?;
         self.expect_symbol(")")?;
-        if precision > 9 {
-            let reason = "The precision of a time must be between 0 and 9 (both inclusive).";
-            return Err(Error::plan(reason).at(self.since(start)));
-        }
-        Ok(Spelled::new(precision, format!("({precision})")))
+        Ok(Spelled::new(precision.min(9), format!("({precision})")))
     }
 
-    fn timestamp(&mut self, start: Span) -> Result<Spelled<TypeKind>> {
-        let precision = self.precision(start, 6)?;
+    fn timestamp(&mut self) -> Result<Spelled<TypeKind>> {
+        let precision = self.precision(6)?;
         let text = format!("TIMESTAMP{}", precision.text);
         if self.take_words(&["WITH", "LOCAL", "TIME", "ZONE"]) {
             let kind = TypeKind::TimestampLtz(precision.of);

@@ -483,9 +483,12 @@ impl Writer {
                 self.list(&list.args, Self::argument);
                 self.push(more);
                 for clause in &list.clauses {
-                    if let FunctionArgumentClause::OrderBy(keys) = clause {
-                        self.push(" ORDER BY ");
-                        self.order_keys(keys);
+                    match clause {
+                        FunctionArgumentClause::OrderBy(keys) => {
+                            self.push(" ORDER BY ");
+                            self.order_keys(keys);
+                        }
+                        other => self.push(&format!(" {other}")),
                     }
                 }
             }
