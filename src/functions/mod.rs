@@ -6,14 +6,18 @@
 //! ([`ScalarFunction::prepare`]). Kernels see whole columns.
 
 mod builtin;
+mod clock;
+mod conditional;
 mod decimal_text;
 pub mod doc;
+mod encoding;
 mod extract;
 mod java_regex;
 mod kernel;
 mod math;
 pub mod operators;
 mod others;
+mod random;
 mod regex;
 pub mod registry;
 mod round;
@@ -26,6 +30,7 @@ mod temporal_floor;
 mod testing;
 mod time_form;
 mod timestamp_add;
+mod url;
 mod utf16;
 
 use std::fmt;
@@ -50,6 +55,11 @@ static TOPICS: &[(&str, &[builtin::Builtin])] = &[
     ("string", regex::FUNCTIONS),
     ("arithmetic", math::FUNCTIONS),
     ("arithmetic", round::FUNCTIONS),
+    ("arithmetic", random::FUNCTIONS),
+    ("conditional", conditional::FUNCTIONS),
+    ("encoding", encoding::FUNCTIONS),
+    ("url", url::FUNCTIONS),
+    ("temporal", clock::FUNCTIONS),
     ("temporal", extract::FUNCTIONS),
     ("temporal", timestamp_add::FUNCTIONS),
 ];
