@@ -22,6 +22,7 @@ pub mod temporal_sort;
 pub(crate) mod testing;
 mod time;
 pub mod values;
+pub mod window_aggregate;
 pub mod window_table_function;
 pub mod windowing;
 

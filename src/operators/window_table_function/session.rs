@@ -45,7 +45,7 @@ pub(super) struct SessionTableFunction {
     rows: Vec<Vec<Waiting>>,
     free: Vec<u32>,
     arrivals: u64,
-    watermark: i64,
+    progress: i64,
     schema: SchemaRef,
     context: OperatorContext,
     keys: EncodedKeys,
@@ -75,7 +75,7 @@ impl SessionTableFunction {
             rows: Vec::new(),
             free: Vec::new(),
             arrivals: 0,
-            watermark: i64::MIN,
+            progress: i64::MIN,
             schema: spec.output.to_arrow(),
             context: context.clone(),
             keys: EncodedKeys::default(),
@@ -98,9 +98,7 @@ impl SessionTableFunction {
     fn add(&mut self, i: usize, window: TimeWindow, kind: RowKind) -> Option<()> {
         let key = self.slots[i];
         let added = self.sessions.preview(key, window);
-        if self.time != WindowTime::Proctime
-            && self.windowing.is_over(added.window.end, self.watermark)
-        {
+        if self.windowing.is_over(added.window.end, self.progress) {
             return None;
         }
         let state = match added.states.first() {
@@ -125,6 +123,7 @@ impl SessionTableFunction {
 
     /// Emits the sessions that are over at `progress`.
     fn fire(&mut self, progress: i64, out: &mut Output<'_>) -> Result<()> {
+        self.progress = progress;
         let mut windows = Vec::new();
         let mut kinds = Vec::new();
         let mut ids = Vec::new();
@@ -189,7 +188,6 @@ impl Operator for SessionTableFunction {
     }
 
     fn watermark(&mut self, watermark: i64, out: &mut Output<'_>) -> Result<()> {
-        self.watermark = watermark;
         if self.time != WindowTime::Proctime {
             self.fire(watermark, out)?;
         }
@@ -201,19 +199,24 @@ impl Operator for SessionTableFunction {
             return None;
         }
         let (_, session) = self.sessions.first()?;
-        Some(self.windowing.timer(session.window.end - 1))
+        Some(
+            self.windowing
+                .timer(session.window.end - 1)
+                .saturating_add(1),
+        )
     }
 
     fn processing_time(&mut self, now_ms: i64, out: &mut Output<'_>) -> Result<()> {
         match self.time {
-            WindowTime::Proctime => self.fire(now_ms, out),
+            // The last millisecond of a session must be over.
+            WindowTime::Proctime => self.fire(now_ms - 1, out),
             WindowTime::Rowtime(_) => Ok(()),
         }
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
         let mut snapshot = OperatorSnapshot {
-            watermark: Some(self.watermark),
+            watermark: Some(self.progress),
             ..OperatorSnapshot::default()
         };
         let sessions = self.sessions.in_order();
@@ -242,7 +245,7 @@ impl Operator for SessionTableFunction {
     }
 
     fn restore(&mut self, state: RestoreState) -> Result<()> {
-        self.watermark = i64::MIN;
+        self.progress = i64::MIN;
         for batch in state.batches("rows") {
             let (rows, rest) =
                 batch.columns()[self.partition_by.len()..].split_at(self.types.len());
@@ -274,7 +277,7 @@ impl Operator for SessionTableFunction {
             let last = arrivals.values().iter().max().copied().unwrap_or(0);
             self.arrivals = self.arrivals.max(last.cast_unsigned() + 1);
         }
-        self.watermark = state.watermark.unwrap_or(i64::MIN);
+        self.progress = state.watermark.unwrap_or(i64::MIN);
         Ok(())
     }
 

@@ -1,0 +1,265 @@
+//! Groups of windows: their keys, their aggregates, and their rows in the output.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, TimestampMillisecondArray};
+use arrow::datatypes::{DataType as ArrowType, SchemaRef, TimeUnit};
+
+use super::{WindowAggregateSpec, WindowProperty};
+use crate::aggregates::{AggregateSet, SetInput};
+use crate::changelog::ChangeBatch;
+use crate::error::{Error, Result};
+use crate::operators::OperatorContext;
+use crate::operators::windowing::{TimeWindow, Windowing};
+use crate::runtime::output::Output;
+use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
+
+/// The keys of groups. A key lives as long as something counts on it.
+#[derive(Debug)]
+pub(super) struct Keys {
+    columns: Vec<usize>,
+    pub(super) encoder: KeyEncoder,
+    pub(super) table: KeyTable,
+    /// How many states a key has, by slot.
+    uses: Vec<u32>,
+    encoded: EncodedKeys,
+    slots: Vec<u32>,
+    fresh: Vec<u32>,
+}
+
+impl Keys {
+    pub(super) fn new(spec: &WindowAggregateSpec) -> Result<Self> {
+        let encoder = KeyEncoder::new(&spec.input.project(&spec.group_by).types())?;
+        Ok(Self {
+            columns: spec.group_by.clone(),
+            table: encoder.table(),
+            encoder,
+            uses: Vec::new(),
+            encoded: EncodedKeys::default(),
+            slots: Vec::new(),
+            fresh: Vec::new(),
+        })
+    }
+
+    /// Number of key columns.
+    pub(super) fn columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Takes up the keys of a batch.
+    pub(super) fn begin(&mut self, rows: &RecordBatch) -> Result<()> {
+        let columns = self.columns.iter();
+        let columns: Vec<_> = columns.map(|c| Arc::clone(rows.column(*c))).collect();
+        self.begin_keys(&columns, rows.num_rows())
+    }
+
+    /// Takes up keys from key columns.
+    pub(super) fn begin_keys(&mut self, columns: &[ArrayRef], len: usize) -> Result<()> {
+        self.encoder.encode(columns, len, &mut self.encoded)?;
+        self.table
+            .intern(&self.encoded, &mut self.slots, &mut self.fresh)?;
+        self.uses.resize(self.table.slot_bound(), 0);
+        Ok(())
+    }
+
+    /// The key of row `i` of the batch.
+    #[inline]
+    pub(super) fn slot(&self, i: usize) -> u32 {
+        self.slots[i]
+    }
+
+    pub(super) fn retain(&mut self, key: u32) {
+        self.uses[key as usize] += 1;
+    }
+
+    pub(super) fn release(&mut self, key: u32) {
+        let uses = &mut self.uses[key as usize];
+        *uses -= 1;
+        if *uses == 0 {
+            self.table.remove(key);
+        }
+    }
+
+    /// Ends the batch: keys that nothing counts on are forgotten.
+    pub(super) fn finish(&mut self) {
+        for slot in &self.fresh {
+            let key = self.slots[*slot as usize];
+            if self.uses[key as usize] == 0 && self.table.is_live(key) {
+                self.table.remove(key);
+            }
+        }
+    }
+
+    pub(super) fn memory_size(&self) -> usize {
+        self.table.memory_size() + self.uses.capacity() * size_of::<u32>()
+    }
+}
+
+/// The aggregates of groups, by slots that are given out here, with the number of rows of each.
+#[derive(Debug)]
+pub(super) struct States {
+    set: AggregateSet,
+    counts: Vec<i64>,
+    free: Vec<u32>,
+}
+
+impl States {
+    pub(super) fn new(spec: &WindowAggregateSpec) -> Result<Self> {
+        Ok(Self {
+            set: AggregateSet::new(&spec.aggregates, spec.retracting)?,
+            counts: Vec::new(),
+            free: Vec::new(),
+        })
+    }
+
+    /// A fresh slot.
+    pub(super) fn make(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.counts.push(0);
+            u32::try_from(self.counts.len() - 1).expect("fewer than 2^32 groups")
+        })
+    }
+
+    /// Gives a slot back.
+    pub(super) fn free(&mut self, slot: u32) {
+        self.set.clear(slot);
+        self.counts[slot as usize] = 0;
+        self.free.push(slot);
+    }
+
+    /// The number of rows of a group.
+    pub(super) fn count(&self, slot: u32) -> i64 {
+        self.counts[slot as usize]
+    }
+
+    /// Counts a row in, or out.
+    #[inline]
+    pub(super) fn add_count(&mut self, slot: u32, delta: i64) {
+        self.counts[slot as usize] += delta;
+    }
+
+    /// Adds and withdraws rows, which are counted already. Row `i` of `columns` goes to `slots[i]`.
+    pub(super) fn update(
+        &mut self,
+        slots: &[u32],
+        weights: Option<&[i8]>,
+        columns: &[ArrayRef],
+    ) -> Result<()> {
+        self.set.resize(self.counts.len().max(1));
+        self.set.update(&SetInput {
+            slots,
+            weights,
+            ends: None,
+            columns,
+        })
+    }
+
+    /// Adds what `from` has to `into`.
+    pub(super) fn merge(&mut self, into: u32, from: u32) -> Result<()> {
+        self.set.resize(self.counts.len());
+        self.counts[into as usize] += self.counts[from as usize];
+        self.set.merge(into, from)
+    }
+
+    pub(super) fn save(&self, slots: &[u32]) -> Result<Vec<ArrayRef>> {
+        self.set.save(slots)
+    }
+
+    pub(super) fn load(&mut self, slots: &[u32], columns: &[ArrayRef]) -> Result<()> {
+        self.set.resize(self.counts.len().max(1));
+        self.set.load(slots, columns)
+    }
+
+    /// Number of groups.
+    pub(super) fn len(&self) -> usize {
+        self.counts.len() - self.free.len()
+    }
+
+    pub(super) fn memory_size(&self) -> usize {
+        self.set.memory_size() + self.counts.capacity() * size_of::<i64>()
+    }
+}
+
+/// Windows of groups that are due, until they are emitted.
+#[derive(Debug)]
+pub(super) struct Due {
+    properties: Vec<WindowProperty>,
+    schema: SchemaRef,
+    windowing: Windowing,
+    context: OperatorContext,
+    keys: Vec<u32>,
+    states: Vec<u32>,
+    windows: Vec<TimeWindow>,
+}
+
+impl Due {
+    pub(super) fn new(spec: &WindowAggregateSpec, context: &OperatorContext) -> Self {
+        Self {
+            properties: spec.properties.clone(),
+            schema: spec.output.to_arrow(),
+            windowing: spec.windowing,
+            context: context.clone(),
+            keys: Vec::new(),
+            states: Vec::new(),
+            windows: Vec::new(),
+        }
+    }
+
+    /// Adds a window of a group, unless it has no rows.
+    pub(super) fn add(&mut self, key: u32, state: u32, window: TimeWindow, states: &States) {
+        if states.count(state) > 0 {
+            self.keys.push(key);
+            self.states.push(state);
+            self.windows.push(window);
+        }
+    }
+
+    /// Whether there is a batch of them.
+    pub(super) fn is_full(&self) -> bool {
+        self.keys.len() >= self.context.batch_size
+    }
+
+    /// Emits them. Their keys and states MUST still be as they were when they were added.
+    pub(super) fn emit(
+        &mut self,
+        keys: &Keys,
+        states: &mut States,
+        out: &mut Output<'_>,
+    ) -> Result<()> {
+        let len = self.keys.len();
+        if len == 0 {
+            return Ok(());
+        }
+        states.set.resize(states.counts.len());
+        let slots = self.keys.drain(..);
+        let mut columns = keys.table.decode(&keys.encoder, slots)?;
+        columns.extend(states.set.values(&self.states)?);
+        for property in &self.properties {
+            let field = self.schema.field(columns.len());
+            columns.push(self.property(*property, field.data_type())?);
+        }
+        self.states.clear();
+        self.windows.clear();
+        let options = RecordBatchOptions::new().with_row_count(Some(len));
+        let schema = Arc::clone(&self.schema);
+        let rows = RecordBatch::try_new_with_options(schema, columns, &options)?;
+        out.emit(ChangeBatch::inserts(rows))
+    }
+
+    fn property(&self, property: WindowProperty, arrow_type: &ArrowType) -> Result<ArrayRef> {
+        let ArrowType::Timestamp(TimeUnit::Millisecond, zone) = arrow_type else {
+            return Err(Error::internal(
+                "a window property is no timestamp in milliseconds",
+            ));
+        };
+        let now = self.context.clock.now_ms();
+        let value = |window: &TimeWindow| match property {
+            WindowProperty::Start => window.start,
+            WindowProperty::End => window.end,
+            WindowProperty::Rowtime => self.windowing.window_time(window.end),
+            WindowProperty::Proctime => now,
+        };
+        let values = TimestampMillisecondArray::from_iter_values(self.windows.iter().map(value));
+        Ok(Arc::new(values.with_timezone_opt(zone.clone())))
+    }
+}

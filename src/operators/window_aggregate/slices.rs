@@ -1,0 +1,450 @@
+//! Windows made of slices: `TUMBLE`, `HOP`, `CUMULATE`, and windows that come with the rows.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use arrow::array::{ArrayRef, Int64Array};
+
+use super::groups::{Due, Keys, States};
+use super::{WindowAggregateSpec, WindowSource, numbers, timestamps, wall_times, window_state};
+use crate::changelog::ChangeBatch;
+use crate::error::Result;
+use crate::operators::last_rows::anonymous_batch;
+use crate::operators::windowing::{TimeWindow, WindowKind, WindowTime, Windowing};
+use crate::operators::{Operator, OperatorContext, StateSize};
+use crate::runtime::output::Output;
+use crate::state::snapshot::{OperatorSnapshot, RestoreState};
+
+/// A stretch of time with the groups that have rows in it.
+#[derive(Debug, Default)]
+struct Slice {
+    /// Key and state of each group, in the order of their first rows.
+    groups: Vec<(u32, u32)>,
+    by_key: HashMap<u32, u32, foldhash::fast::FixedState>,
+}
+
+impl Slice {
+    fn insert(&mut self, key: u32, state: u32) {
+        self.groups.push((key, state));
+        self.by_key.insert(key, state);
+    }
+}
+
+/// What a window that is due consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Assembly {
+    /// One slice.
+    Single,
+    /// As many slices as windows overlap.
+    Overlapping { size: i64, slice: i64 },
+    /// What has been cumulated since the start, and one slice more.
+    Growing { size: i64 },
+}
+
+/// The operator. State: the aggregates of slices that a window still needs.
+#[derive(Debug)]
+pub(super) struct SliceAggregate {
+    source: WindowSource,
+    windowing: Windowing,
+    assembly: Assembly,
+    keys: Keys,
+    states: States,
+    /// By end and start (of a slice, or of a window that came with its rows).
+    slices: BTreeMap<(i64, i64), Slice>,
+    /// Of growing windows, what slices that are over have added up to, by start.
+    sums: BTreeMap<i64, Slice>,
+    /// Windows that have rows and are not over: end and start.
+    pending: BTreeSet<(i64, i64)>,
+    progress: i64,
+    due: Due,
+    /// Slices whose states can go once what is due has been emitted.
+    closed: Vec<Slice>,
+    /// States that were put together for one window only.
+    assembled: Vec<u32>,
+    context: OperatorContext,
+    slots: Vec<u32>,
+    weights: Vec<i8>,
+}
+
+/// Where a row goes.
+#[derive(Debug, Clone, Copy)]
+enum Target {
+    Late,
+    Slice(i64, i64),
+    Sum(i64),
+}
+
+impl SliceAggregate {
+    pub(super) fn new(spec: &WindowAggregateSpec, context: &OperatorContext) -> Result<Self> {
+        let assembly = match (spec.source, spec.windowing.kind) {
+            (WindowSource::Time(_), WindowKind::Hop { size, .. }) => Assembly::Overlapping {
+                size,
+                slice: spec.windowing.slice_size().unwrap_or(size),
+            },
+            (WindowSource::Time(_), WindowKind::Cumulate { size, .. }) => {
+                Assembly::Growing { size }
+            }
+            _ => Assembly::Single,
+        };
+        Ok(Self {
+            source: spec.source,
+            windowing: spec.windowing,
+            assembly,
+            keys: Keys::new(spec)?,
+            states: States::new(spec)?,
+            slices: BTreeMap::new(),
+            sums: BTreeMap::new(),
+            pending: BTreeSet::new(),
+            progress: i64::MIN,
+            due: Due::new(spec, context),
+            closed: Vec::new(),
+            assembled: Vec::new(),
+            context: context.clone(),
+            slots: Vec::new(),
+            weights: Vec::new(),
+        })
+    }
+
+    fn is_proctime(&self) -> bool {
+        self.source == WindowSource::Time(WindowTime::Proctime)
+    }
+
+    /// The ends and starts of the slices, or windows, of the rows.
+    fn places(&self, batch: ChangeBatch) -> Result<(ChangeBatch, Vec<(i64, i64)>)> {
+        match self.source {
+            WindowSource::Time(time) => {
+                let (batch, times) = wall_times(batch, time, &self.windowing, &self.context)?;
+                let slice = self.windowing.slice_size().unwrap_or(1);
+                let place = |time: &i64| {
+                    let end = self.windowing.slice_end(*time);
+                    (end, end - slice)
+                };
+                let places = times.iter().map(place).collect();
+                Ok((batch, places))
+            }
+            WindowSource::Attached { start, end } => {
+                let columns = batch.rows().columns();
+                let (starts, ends) = (timestamps(columns, start)?, timestamps(columns, end)?);
+                let places = ends.values().iter().zip(starts.values());
+                let places = places.map(|(end, start)| (*end, *start)).collect();
+                Ok((batch, places))
+            }
+        }
+    }
+
+    /// Where a row of the slice goes that ends at `end`; makes the slice if it is new.
+    fn target(&mut self, (end, start): (i64, i64)) -> Target {
+        let over = |end: i64| self.windowing.is_over(end, self.progress);
+        if self.assembly == Assembly::Single {
+            if over(end) {
+                return Target::Late;
+            }
+            if self.pending.insert((end, start)) {
+                self.slices.insert((end, start), Slice::default());
+            }
+            return Target::Slice(end, start);
+        }
+        let last = self.windowing.last_end(end);
+        if over(last) {
+            return Target::Late;
+        }
+        let late = over(end);
+        let target = match self.assembly {
+            Assembly::Growing { .. } if late => Target::Sum(self.windowing.start_of(end)),
+            _ => Target::Slice(end, start),
+        };
+        let new = match target {
+            Target::Sum(start) => !self.sums.contains_key(&start),
+            _ => !self.slices.contains_key(&(end, start)),
+        };
+        if new {
+            let mut window_end = end;
+            while window_end <= last {
+                if !over(window_end) {
+                    let start = self.windowing.start_of(window_end);
+                    self.pending.insert((window_end, start));
+                }
+                window_end += self.windowing.interval();
+            }
+            match target {
+                Target::Sum(start) => self.sums.insert(start, Slice::default()),
+                _ => self.slices.insert((end, start), Slice::default()),
+            };
+        }
+        target
+    }
+
+    /// Puts the rows into their slices.
+    fn add(&mut self, batch: &ChangeBatch, places: &[(i64, i64)]) -> Result<()> {
+        self.keys.begin(batch.rows())?;
+        self.slots.clear();
+        self.weights.clear();
+        let (mut late, mut unknown) = (0, 0);
+        let mut last: Option<((i64, i64), Target)> = None;
+        for (i, place) in places.iter().enumerate() {
+            let target = match last {
+                Some((last, target)) if last == *place => target,
+                _ => self.target(*place),
+            };
+            last = Some((*place, target));
+            let slice = match target {
+                Target::Late => None,
+                Target::Slice(end, start) => self.slices.get_mut(&(end, start)),
+                Target::Sum(start) => self.sums.get_mut(&start),
+            };
+            let Some(slice) = slice else {
+                late += 1;
+                self.slots.push(0);
+                self.weights.push(0);
+                continue;
+            };
+            let key = self.keys.slot(i);
+            let known = slice.by_key.get(&key).copied();
+            let adds = batch.kind(i).is_add();
+            if !adds && known.is_none_or(|state| self.states.count(state) == 0) {
+                unknown += 1;
+                self.slots.push(0);
+                self.weights.push(0);
+                continue;
+            }
+            let state = known.unwrap_or_else(|| {
+                let state = self.states.make();
+                slice.insert(key, state);
+                self.keys.retain(key);
+                state
+            });
+            self.states.add_count(state, if adds { 1 } else { -1 });
+            self.slots.push(state);
+            self.weights.push(if adds { 1 } else { -1 });
+        }
+        self.context.metrics.late_records_dropped.add(late);
+        self.context.metrics.inconsistent_dropped.add(unknown);
+        self.keys.finish();
+        let weights = (late > 0 || unknown > 0 || batch.ops().is_some()).then_some(&*self.weights);
+        let columns = batch.rows().columns();
+        self.states.update(&self.slots, weights, columns)
+    }
+
+    /// Emits the windows that are over at `progress`.
+    fn fire(&mut self, progress: i64, out: &mut Output<'_>) -> Result<()> {
+        self.progress = progress;
+        while let Some((end, start)) = self.pending.first().copied() {
+            if !self.windowing.is_over(end, progress) {
+                break;
+            }
+            self.pending.pop_first();
+            let window = TimeWindow { start, end };
+            match self.assembly {
+                Assembly::Single => {
+                    if let Some(slice) = self.slices.remove(&(end, start)) {
+                        for (key, state) in &slice.groups {
+                            self.due.add(*key, *state, window, &self.states);
+                        }
+                        self.closed.push(slice);
+                    }
+                }
+                Assembly::Overlapping { size, slice } => self.overlap(window, size, slice)?,
+                Assembly::Growing { size } => self.grow(window, size, out)?,
+            }
+            if self.due.is_full() {
+                self.emit(out)?;
+            }
+        }
+        self.emit(out)
+    }
+
+    /// Puts a window together of the slices in it; the first is not needed any more.
+    fn overlap(&mut self, window: TimeWindow, size: i64, slice: i64) -> Result<()> {
+        let first = window.end - size + slice;
+        let range = (first, i64::MIN)..=(window.end, i64::MAX);
+        let mut merged: Vec<(u32, u32)> = Vec::new();
+        let mut place: HashMap<u32, usize, foldhash::fast::FixedState> = HashMap::default();
+        let mut own: Vec<bool> = Vec::new();
+        for slice in self.slices.range(range).map(|(_, slice)| slice) {
+            for (key, state) in &slice.groups {
+                match place.get(key) {
+                    None => {
+                        place.insert(*key, merged.len());
+                        merged.push((*key, *state));
+                        own.push(false);
+                    }
+                    Some(at) => {
+                        let sum = &mut merged[*at].1;
+                        if !own[*at] {
+                            let fresh = self.states.make();
+                            self.states.merge(fresh, *sum)?;
+                            self.assembled.push(fresh);
+                            own[*at] = true;
+                            *sum = fresh;
+                        }
+                        self.states.merge(*sum, *state)?;
+                    }
+                }
+            }
+        }
+        for (key, state) in merged {
+            self.due.add(key, state, window, &self.states);
+        }
+        if let Some(slice) = self.slices.remove(&(first, first - slice)) {
+            self.closed.push(slice);
+        }
+        Ok(())
+    }
+
+    /// Adds the slice that ends with the window to what the window has so far.
+    fn grow(&mut self, window: TimeWindow, size: i64, out: &mut Output<'_>) -> Result<()> {
+        // The sum is part of what is due already.
+        self.emit(out)?;
+        let slice = self.windowing.interval();
+        let new = self.slices.remove(&(window.end, window.end - slice));
+        let sum = self.sums.entry(window.start).or_default();
+        for (key, state) in new.into_iter().flat_map(|slice| slice.groups) {
+            match sum.by_key.get(&key) {
+                None => sum.insert(key, state),
+                Some(into) => {
+                    self.states.merge(*into, state)?;
+                    self.states.free(state);
+                    self.keys.release(key);
+                }
+            }
+        }
+        for (key, state) in &sum.groups {
+            self.due.add(*key, *state, window, &self.states);
+        }
+        if window.end == window.start + size
+            && let Some(sum) = self.sums.remove(&window.start)
+        {
+            self.closed.push(sum);
+        }
+        Ok(())
+    }
+
+    /// Emits what is due and frees what it alone needed.
+    fn emit(&mut self, out: &mut Output<'_>) -> Result<()> {
+        self.due.emit(&self.keys, &mut self.states, out)?;
+        for state in self.assembled.drain(..) {
+            self.states.free(state);
+        }
+        for (key, state) in self.closed.drain(..).flat_map(|slice| slice.groups) {
+            self.states.free(state);
+            self.keys.release(key);
+        }
+        Ok(())
+    }
+}
+
+impl Operator for SliceAggregate {
+    fn process(&mut self, _port: usize, batch: ChangeBatch, _out: &mut Output<'_>) -> Result<()> {
+        let (batch, places) = self.places(batch)?;
+        self.add(&batch, &places)
+    }
+
+    fn watermark(&mut self, watermark: i64, out: &mut Output<'_>) -> Result<()> {
+        if !self.is_proctime() {
+            self.fire(watermark, out)?;
+        }
+        out.watermark(watermark)
+    }
+
+    fn next_timer(&self) -> Option<i64> {
+        if !self.is_proctime() {
+            return None;
+        }
+        let (end, _) = self.pending.first()?;
+        Some(self.windowing.timer(end - 1).saturating_add(1))
+    }
+
+    fn processing_time(&mut self, now_ms: i64, out: &mut Output<'_>) -> Result<()> {
+        if self.is_proctime() {
+            // The last millisecond of a window must be over.
+            self.fire(now_ms - 1, out)?;
+        }
+        Ok(())
+    }
+
+    fn snapshot(&mut self) -> Result<OperatorSnapshot> {
+        let mut snapshot = OperatorSnapshot {
+            watermark: Some(self.progress),
+            ..OperatorSnapshot::default()
+        };
+        let (mut keys, mut states, mut windows, mut sums) = (vec![], vec![], vec![], vec![]);
+        let slices = self.slices.iter().map(|((end, start), slice)| {
+            let window = TimeWindow {
+                start: *start,
+                end: *end,
+            };
+            (window, false, slice)
+        });
+        let cumulated = self.sums.iter().map(|(start, slice)| {
+            let window = TimeWindow {
+                start: *start,
+                end: *start,
+            };
+            (window, true, slice)
+        });
+        for (window, is_sum, slice) in slices.chain(cumulated) {
+            for (key, state) in &slice.groups {
+                keys.push(*key);
+                states.push(*state);
+                windows.push(window);
+                sums.push(i64::from(is_sum));
+            }
+        }
+        let mut columns = self.keys.table.decode(&self.keys.encoder, keys)?;
+        columns.extend(window_state(&windows));
+        let counts = states.iter().map(|s| self.states.count(*s));
+        let column =
+            |values: Vec<i64>| -> ArrayRef { std::sync::Arc::new(Int64Array::from(values)) };
+        columns.push(column(sums));
+        columns.push(column(counts.collect()));
+        columns.extend(self.states.save(&states)?);
+        let batch = anonymous_batch(columns, states.len())?;
+        snapshot.add("slices", self.keys.columns(), batch);
+        Ok(snapshot)
+    }
+
+    fn restore(&mut self, state: RestoreState) -> Result<()> {
+        self.progress = state.watermark.unwrap_or(i64::MIN);
+        for batch in state.batches("slices") {
+            let (keys, rest) = batch.columns().split_at(self.keys.columns());
+            let ([starts, ends, sums, counts], saved) = numbers::<4>(rest)?;
+            self.keys.begin_keys(keys, batch.num_rows())?;
+            let mut slots = Vec::with_capacity(batch.num_rows());
+            for i in 0..batch.num_rows() {
+                let place = (ends.value(i), starts.value(i));
+                let slice = if sums.value(i) == 1 {
+                    let size = match self.assembly {
+                        Assembly::Growing { size } => size,
+                        _ => 0,
+                    };
+                    // All windows that the sum has still to be part of.
+                    let mut end = place.1 + self.windowing.interval();
+                    while end <= place.1 + size {
+                        if !self.windowing.is_over(end, self.progress) {
+                            self.pending.insert((end, place.1));
+                        }
+                        end += self.windowing.interval();
+                    }
+                    self.sums.entry(place.1).or_default()
+                } else {
+                    let _ = self.target(place);
+                    self.slices.entry(place).or_default()
+                };
+                let (key, state) = (self.keys.slot(i), self.states.make());
+                slice.insert(key, state);
+                self.keys.retain(key);
+                self.states.add_count(state, counts.value(i));
+                slots.push(state);
+            }
+            self.states.load(&slots, saved)?;
+        }
+        Ok(())
+    }
+
+    fn state_size(&self) -> StateSize {
+        let groups = self.states.len() * 2 * size_of::<(u32, u32)>();
+        StateSize {
+            rows: self.states.len(),
+            bytes: self.keys.memory_size() + self.states.memory_size() + groups,
+        }
+    }
+}
