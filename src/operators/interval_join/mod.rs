@@ -13,10 +13,8 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
-
-use arrow::array::{Array, ArrayRef, RecordBatch};
-use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::array::RecordBatch;
+use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::SchemaRef;
 
 use self::cache::{Cache, NO_TIMER};
@@ -24,13 +22,14 @@ use self::probe::Probe;
 use super::join::JoinType;
 use super::join::changes::{Changes, NONE};
 use super::join::condition::JoinCondition;
+use super::join::keys::JoinKeys;
+use super::join::timers::{Timer, Timers};
 use super::{Operator, OperatorContext, StateSize};
 use crate::changelog::{ChangeBatch, RowKind};
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::runtime::output::Output;
 use crate::state::binary_row::BinaryRows;
-use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
 use crate::state::rows::RowId;
 use crate::state::snapshot::{OperatorSnapshot, RestoreState};
 use crate::types::Schema;
@@ -82,41 +81,6 @@ struct Side {
     outer: bool,
 }
 
-/// A moment at which expired rows of one side and key are removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Timer {
-    time: i64,
-    /// Timers of one time fire in the order in which they were set.
-    number: u64,
-    slot: u32,
-    port: usize,
-}
-
-/// The timers of all keys.
-#[derive(Debug, Default)]
-struct Timers {
-    timers: BTreeSet<Timer>,
-    next: u64,
-}
-
-impl Timers {
-    fn set(&mut self, time: i64, slot: u32, port: usize) {
-        self.timers.insert(Timer {
-            time,
-            number: self.next,
-            slot,
-            port,
-        });
-        self.next += 1;
-    }
-
-    fn pop_until(&mut self, now: i64) -> Option<Timer> {
-        let first = *self.timers.first().filter(|t| t.time <= now)?;
-        self.timers.pop_first();
-        Some(first)
-    }
-}
-
 /// The operator. Port 0 is the left input.
 #[derive(Debug)]
 pub struct IntervalJoin {
@@ -124,15 +88,11 @@ pub struct IntervalJoin {
     context: OperatorContext,
     condition: Option<JoinCondition>,
     schema: SchemaRef,
-    encoder: KeyEncoder,
-    table: KeyTable,
+    keys: JoinKeys,
     sides: [Side; 2],
     timers: Timers,
     watermark: i64,
     // Buffers.
-    keys: EncodedKeys,
-    slots: Vec<u32>,
-    fresh: Vec<u32>,
     rows: BinaryRows,
     changes: Changes,
     /// Rows that are gone from the caches, by port, to be freed once nothing refers to them.
@@ -146,17 +106,14 @@ impl IntervalJoin {
     /// # Errors
     /// When the condition cannot be compiled or the sides' keys do not fit each other.
     pub fn new(spec: IntervalJoinSpec, context: &OperatorContext) -> Result<Self> {
-        let key_types = |input: &IntervalJoinInput| input.schema.project(&input.keys).types();
-        let types = key_types(&spec.left);
-        let fits = types.len() == spec.null_safe.len()
-            && types.len() == spec.right.keys.len()
-            && types
-                .iter()
-                .zip(key_types(&spec.right))
-                .all(|(l, r)| l.to_arrow() == r.to_arrow());
-        if !fits || spec.join_type.is_left_only() {
-            return Err(Error::internal("not an interval join"));
+        if spec.join_type.is_left_only() {
+            return Err(Error::internal("an interval join is inner or outer"));
         }
+        let keys = JoinKeys::new(
+            (&spec.left.schema, &spec.left.keys),
+            (&spec.right.schema, &spec.right.keys),
+            &spec.null_safe,
+        )?;
         let condition = spec
             .condition
             .as_ref()
@@ -171,21 +128,16 @@ impl IntervalJoin {
             expiration: i64::MIN,
             outer,
         };
-        let encoder = KeyEncoder::new(&types)?;
         Ok(Self {
             condition,
             schema: spec.output.to_arrow(),
-            table: encoder.table(),
-            encoder,
+            keys,
             sides: [
                 side(&spec.left, -spec.lower, spec.join_type.is_left_outer()),
                 side(&spec.right, spec.upper, spec.join_type.is_right_outer()),
             ],
             timers: Timers::default(),
             watermark: i64::MIN,
-            keys: EncodedKeys::default(),
-            slots: Vec::new(),
-            fresh: Vec::new(),
             rows: BinaryRows::default(),
             changes: Changes::default(),
             gone: Default::default(),
@@ -204,32 +156,25 @@ impl IntervalJoin {
 
     /// Finds the slots of the rows' join keys, and the rows whose key equals nothing.
     fn intern(&mut self, port: usize, batch: &RecordBatch) -> Result<Option<BooleanBuffer>> {
-        let keys = &self.input(port).keys;
-        let columns: Vec<ArrayRef> = keys.iter().map(|c| batch.column(*c).clone()).collect();
-        self.encoder
-            .encode(&columns, batch.num_rows(), &mut self.keys)?;
-        self.table
-            .intern(&self.keys, &mut self.slots, &mut self.fresh)?;
+        let unmatchable = self.keys.intern(port, batch)?;
+        self.reserve_slots();
+        Ok(unmatchable)
+    }
+
+    fn reserve_slots(&mut self) {
         for side in &mut self.sides {
-            side.cache.reserve_slots(self.table.slot_bound());
+            side.cache.reserve_slots(self.keys.table.slot_bound());
         }
-        let valid = columns
-            .iter()
-            .zip(&self.spec.null_safe)
-            .filter(|(_, null_safe)| !**null_safe)
-            .fold(None, |nulls, (column, _)| {
-                NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref())
-            });
-        Ok(valid
-            .filter(|valid| valid.null_count() > 0)
-            .map(|valid| !valid.inner()))
     }
 
     /// Removes rows that have expired by `now`, the watermark or the clock.
     fn expire(&mut self, now: i64, out: &mut Output<'_>) -> Result<()> {
         while let Some(timer) = self.timers.pop_until(now) {
             let Timer {
-                time, slot, port, ..
+                time,
+                slot,
+                tag: port,
+                ..
             } = timer;
             let side = &mut self.sides[port];
             if side.cache.key(slot).timer != time {
@@ -289,9 +234,8 @@ impl IntervalJoin {
             }
         }
         for slot in self.emptied.drain(..) {
-            let vacant = self.sides.iter().all(|side| side.cache.is_vacant(slot));
-            if vacant && self.table.is_live(slot) {
-                self.table.remove(slot);
+            if self.sides.iter().all(|side| side.cache.is_vacant(slot)) {
+                self.keys.release(slot);
             }
         }
     }
@@ -331,7 +275,7 @@ impl Operator for IntervalJoin {
             other,
             batch: batch.rows(),
             encoded: &self.rows,
-            slots: &self.slots,
+            slots: &self.keys.slots,
             unmatchable,
             condition: self.condition.as_ref(),
             context: &self.context,
@@ -365,8 +309,7 @@ impl Operator for IntervalJoin {
     }
 
     fn next_timer(&self) -> Option<i64> {
-        let first = self.timers.timers.first();
-        first.filter(|_| !self.spec.event_time).map(|t| t.time)
+        self.timers.first().filter(|_| !self.spec.event_time)
     }
 
     fn processing_time(&mut self, now_ms: i64, out: &mut Output<'_>) -> Result<()> {
@@ -390,8 +333,8 @@ impl Operator for IntervalJoin {
             rows: left.cache.rows.len() + right.cache.rows.len(),
             bytes: left.cache.memory_size()
                 + right.cache.memory_size()
-                + self.table.memory_size()
-                + self.timers.timers.len() * 2 * size_of::<Timer>(),
+                + self.keys.table.memory_size()
+                + self.timers.memory_size(),
         }
     }
 }

@@ -4,12 +4,13 @@ use arrow::array::{Array, BooleanArray, RecordBatch};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::SchemaRef;
 
-use super::{IntervalJoinSpec, Side, Timers, cleanup_time, expiration, is_set};
+use super::{IntervalJoinSpec, Side, cleanup_time, expiration, is_set};
 use crate::changelog::RowKind;
 use crate::error::Result;
 use crate::operators::OperatorContext;
 use crate::operators::join::changes::{Changes, NONE, Rows, gather_column};
 use crate::operators::join::condition::{JoinCondition, LEFT};
+use crate::operators::join::timers::Timers;
 use crate::operators::time::rowtimes;
 use crate::runtime::output::Output;
 use crate::state::binary_row::BinaryRows;

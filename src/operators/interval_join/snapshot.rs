@@ -5,17 +5,16 @@ use std::sync::Arc;
 use arrow::array::{
     ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, UInt32Array, UInt64Array,
 };
-use arrow::datatypes::{DataType, Field, Int64Type, Schema, UInt32Type, UInt64Type};
+use arrow::datatypes::{Int64Type, UInt32Type, UInt64Type};
 
-use super::{IntervalJoin, Timer};
-use crate::error::{Error, Result};
+use super::IntervalJoin;
+use crate::error::Result;
+use crate::operators::join::tables::{ROWS, numbers, row_table, split_table, wrong_columns};
+use crate::operators::join::timers::Timer;
 use crate::state::rows::RowId;
 use crate::state::snapshot::{OperatorSnapshot, RestoreState};
 
 const NAMES: [&str; 2] = ["left", "right"];
-
-/// Rows per batch of a table.
-const ROWS: usize = 8192;
 
 pub(super) fn save(join: &IntervalJoin) -> Result<OperatorSnapshot> {
     let mut snapshot = OperatorSnapshot {
@@ -25,7 +24,7 @@ pub(super) fn save(join: &IntervalJoin) -> Result<OperatorSnapshot> {
     for (port, name) in NAMES.into_iter().enumerate() {
         let keys = join.input(port).keys.len();
         let mut saved = Saved::default();
-        for slot in join.table.slots() {
+        for slot in join.keys.table.slots() {
             let cache = &join.sides[port].cache;
             for entry in cache.entries(slot) {
                 for id in &entry.rows {
@@ -40,19 +39,12 @@ pub(super) fn save(join: &IntervalJoin) -> Result<OperatorSnapshot> {
         }
         snapshot.add(name, keys, saved.table(join, port)?);
     }
-    snapshot.add("timers", join.spec.left.keys.len(), timers(join)?);
+    snapshot.add("timers", join.keys.len(), timers(join)?);
     let expiration = join.sides.iter().map(|side| side.expiration);
-    let columns: Vec<ArrayRef> = vec![Arc::new(expiration.collect::<Int64Array>())];
-    let fields = vec![Field::new("expiration", DataType::Int64, false)];
-    snapshot.add("expiration", 0, batch(fields, columns)?);
+    let expiration: ArrayRef = Arc::new(expiration.collect::<Int64Array>());
+    let table = RecordBatch::try_from_iter([("expiration", expiration)])?;
+    snapshot.add("expiration", 0, table);
     Ok(snapshot)
-}
-
-fn batch(fields: Vec<Field>, columns: Vec<ArrayRef>) -> Result<RecordBatch> {
-    Ok(RecordBatch::try_new(
-        Arc::new(Schema::new(fields)),
-        columns,
-    )?)
 }
 
 /// Rows of a cache.
@@ -73,19 +65,14 @@ impl Saved {
             .iter()
             .map(|id| cache.rows.get(RowId(*id)))
             .collect();
-        let row = cache.codec.decode(&bytes)?;
-        let arrow = input.schema.to_arrow();
-        let positions = || input.keys.iter().copied().chain(0..row.len());
-        let mut fields: Vec<Field> = positions().map(|i| arrow.field(i).clone()).collect();
-        let mut columns: Vec<ArrayRef> = positions().map(|i| Arc::clone(&row[i])).collect();
+        let rows = cache.codec.decode(&bytes)?;
         let matched = self.ids.iter().map(|id| Some(cache.matched[*id as usize]));
-        fields.push(Field::new("time", DataType::Int64, false));
-        columns.push(Arc::new(Int64Array::from(self.times)));
-        fields.push(Field::new("matched", DataType::Boolean, false));
-        columns.push(Arc::new(matched.collect::<BooleanArray>()));
-        fields.push(Field::new("buckets", DataType::UInt32, false));
-        columns.push(Arc::new(UInt32Array::from(self.buckets)));
-        batch(fields, columns)
+        let meta: Vec<(&str, ArrayRef)> = vec![
+            ("time", Arc::new(Int64Array::from(self.times))),
+            ("matched", Arc::new(matched.collect::<BooleanArray>())),
+            ("buckets", Arc::new(UInt32Array::from(self.buckets))),
+        ];
+        row_table(&input.schema, &input.keys, &rows, meta)
     }
 }
 
@@ -93,78 +80,55 @@ impl Saved {
 fn timers(join: &IntervalJoin) -> Result<RecordBatch> {
     let set: Vec<&Timer> = join
         .timers
-        .timers
         .iter()
-        .filter(|t| join.sides[t.port].cache.key(t.slot).timer == t.time)
+        .filter(|t| join.sides[t.tag].cache.key(t.slot).timer == t.time)
         .collect();
     let slots = set.iter().map(|t| t.slot);
-    let mut columns = join.table.decode(&join.encoder, slots)?;
-    let schema = &join.spec.left.schema;
-    let mut fields: Vec<Field> = join
-        .spec
-        .left
-        .keys
-        .iter()
-        .map(|i| {
-            schema.columns[*i]
-                .data_type
-                .to_field(&schema.columns[*i].name)
-        })
-        .collect();
-    let port = |t: &&Timer| u32::try_from(t.port).unwrap_or(0);
-    fields.push(Field::new("side", DataType::UInt32, false));
-    columns.push(Arc::new(set.iter().map(port).collect::<UInt32Array>()));
-    fields.push(Field::new("time", DataType::Int64, false));
-    columns.push(Arc::new(set.iter().map(|t| t.time).collect::<Int64Array>()));
-    fields.push(Field::new("number", DataType::UInt64, false));
-    columns.push(Arc::new(
-        set.iter().map(|t| t.number).collect::<UInt64Array>(),
-    ));
-    batch(fields, columns)
+    let keys = join.keys.table.decode(&join.keys.encoder, slots)?;
+    let port = |t: &&Timer| u32::try_from(t.tag).unwrap_or(0);
+    let times = set.iter().map(|t| t.time);
+    let numbers = set.iter().map(|t| t.number);
+    let meta: Vec<(&str, ArrayRef)> = vec![
+        (
+            "side",
+            Arc::new(set.iter().map(port).collect::<UInt32Array>()),
+        ),
+        ("time", Arc::new(times.collect::<Int64Array>())),
+        ("number", Arc::new(numbers.collect::<UInt64Array>())),
+    ];
+    let left = &join.spec.left;
+    row_table(&left.schema.project(&left.keys), &[], &keys, meta)
 }
 
 pub(super) fn restore(join: &mut IntervalJoin, state: &RestoreState) -> Result<()> {
     join.watermark = state.watermark.unwrap_or(i64::MIN);
-    let wrong = || Error::checkpoint("the saved rows of an interval join have other columns");
     for (port, name) in NAMES.into_iter().enumerate() {
         for saved in state.batches(name) {
             restore_rows(join, port, saved)?;
         }
     }
+    let left = join.spec.left.schema.project(&join.spec.left.keys);
     for saved in state.batches("timers") {
-        let keys = join.spec.left.keys.len();
-        if saved.num_columns() != keys + 3 {
-            return Err(wrong());
-        }
-        join.encoder
-            .encode(&saved.columns()[..keys], saved.num_rows(), &mut join.keys)?;
-        join.table
-            .intern(&join.keys, &mut join.slots, &mut join.fresh)?;
-        for side in &mut join.sides {
-            side.cache.reserve_slots(join.table.slot_bound());
-        }
-        let side = saved.column(keys).as_primitive_opt::<UInt32Type>();
-        let time = saved.column(keys + 1).as_primitive_opt::<Int64Type>();
-        let number = saved.column(keys + 2).as_primitive_opt::<UInt64Type>();
-        let (Some(side), Some(time), Some(number)) = (side, time, number) else {
-            return Err(wrong());
-        };
+        let (keys, meta) = split_table(saved, 0, &left, 3)?;
+        join.keys.intern_columns(keys.columns(), keys.num_rows())?;
+        join.reserve_slots();
+        let side = numbers::<UInt32Type>(&meta[0])?;
+        let time = numbers::<Int64Type>(&meta[1])?;
+        let number = numbers::<UInt64Type>(&meta[2])?;
         for i in 0..saved.num_rows() {
-            let (slot, time, number) = (join.slots[i], time.value(i), number.value(i));
+            let (slot, time, number) = (join.keys.slots[i], time.value(i), number.value(i));
             let port = usize::from(side.value(i) != 0);
             join.sides[port].cache.key_mut(slot).timer = time;
-            join.timers.next = join.timers.next.max(number + 1);
-            join.timers.timers.insert(Timer {
+            join.timers.restore(Timer {
                 time,
                 number,
                 slot,
-                port,
+                tag: port,
             });
         }
     }
     for saved in state.batches("expiration") {
-        let values = saved.column(0).as_primitive_opt::<Int64Type>();
-        let values = values.filter(|v| v.values().len() == 2).ok_or_else(wrong)?;
+        let values = numbers::<Int64Type>(saved.column(0))?;
         for (side, value) in join.sides.iter_mut().zip(values.values()) {
             // Of several former subtasks the one that is behind.
             side.expiration = match side.expiration {
@@ -177,17 +141,11 @@ pub(super) fn restore(join: &mut IntervalJoin, state: &RestoreState) -> Result<(
 }
 
 fn restore_rows(join: &mut IntervalJoin, port: usize, saved: &RecordBatch) -> Result<()> {
-    let wrong = || Error::checkpoint("the saved rows of an interval join have other columns");
-    let keys = join.spec.null_safe.len();
-    let columns = join.input(port).schema.len();
-    if saved.num_columns() != keys + columns + 3 {
-        return Err(wrong());
-    }
-    let rows = saved.project(&(keys..keys + columns).collect::<Vec<_>>())?;
-    let meta = |i: usize| saved.column(keys + columns + i);
-    let time = meta(0).as_primitive_opt::<Int64Type>().ok_or_else(wrong)?;
-    let matched = meta(1).as_boolean_opt().ok_or_else(wrong)?;
-    let buckets = meta(2).as_primitive_opt::<UInt32Type>().ok_or_else(wrong)?;
+    let schema = join.input(port).schema.clone();
+    let (rows, meta) = split_table(saved, join.keys.len(), &schema, 3)?;
+    let time = numbers::<Int64Type>(&meta[0])?;
+    let matched = meta[1].as_boolean_opt().ok_or_else(wrong_columns)?;
+    let buckets = numbers::<UInt32Type>(&meta[2])?;
     join.intern(port, &rows)?;
     let cache = &mut join.sides[port].cache;
     cache
@@ -195,7 +153,7 @@ fn restore_rows(join: &mut IntervalJoin, port: usize, saved: &RecordBatch) -> Re
         .encode(rows.columns(), rows.num_rows(), &mut join.rows)?;
     for i in 0..rows.num_rows() {
         cache.restore(
-            join.slots[i],
+            join.keys.slots[i],
             time.value(i),
             join.rows.get(i),
             matched.value(i),

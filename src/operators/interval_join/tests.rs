@@ -188,7 +188,7 @@ fn state_shrinks_with_the_watermark() {
             .unwrap();
     }
     assert!(join.state_size().rows < 20, "{:?}", join.state_size());
-    assert!(join.table.len() < 20);
+    assert!(join.keys.table.len() < 20);
 }
 
 proptest! {

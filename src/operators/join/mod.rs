@@ -12,29 +12,32 @@
 pub(crate) mod changes;
 pub(crate) mod condition;
 mod group;
+pub(crate) mod keys;
 mod probe;
 #[cfg(test)]
 mod property_tests;
 mod side;
 mod snapshot;
+pub(crate) mod tables;
 #[cfg(test)]
 mod tests;
+pub(crate) mod timers;
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
-use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::array::RecordBatch;
+use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::SchemaRef;
 
 use self::changes::Changes;
 use self::condition::JoinCondition;
+use self::keys::JoinKeys;
 use self::probe::{Probe, Role};
 use self::side::Side;
 use super::{Operator, OperatorContext, StateSize};
 use crate::changelog::ChangeBatch;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::expr::Expr;
 use crate::runtime::output::Output;
 use crate::state::binary_row::BinaryRows;
-use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
 use crate::state::snapshot::{OperatorSnapshot, RestoreState};
 use crate::types::Schema;
 
@@ -123,16 +126,11 @@ pub struct Join {
     context: OperatorContext,
     condition: Option<JoinCondition>,
     schema: SchemaRef,
-    encoder: KeyEncoder,
-    /// The join keys of both sides.
-    table: KeyTable,
+    keys: JoinKeys,
     left: Side,
     right: Side,
     watermark: i64,
     // Buffers.
-    keys: EncodedKeys,
-    slots: Vec<u32>,
-    fresh: Vec<u32>,
     rows: BinaryRows,
     changes: Changes,
     emptied: Vec<u32>,
@@ -144,17 +142,11 @@ impl Join {
     /// # Errors
     /// When the condition cannot be compiled or the sides' keys do not fit each other.
     pub fn new(spec: JoinSpec, context: &OperatorContext) -> Result<Self> {
-        let key_types = |input: &JoinInput| input.schema.project(&input.keys).types();
-        let types = key_types(&spec.left);
-        let fits = types.len() == spec.null_safe.len()
-            && types.len() == spec.right.keys.len()
-            && types
-                .iter()
-                .zip(key_types(&spec.right))
-                .all(|(l, r)| l.to_arrow() == r.to_arrow());
-        if !fits {
-            return Err(Error::internal("the keys of a join do not fit each other"));
-        }
+        let keys = JoinKeys::new(
+            (&spec.left.schema, &spec.left.keys),
+            (&spec.right.schema, &spec.right.keys),
+            &spec.null_safe,
+        )?;
         let condition = spec
             .condition
             .as_ref()
@@ -168,21 +160,16 @@ impl Join {
             Side::new(&input.schema, unique_key, counts_matches, input.ttl_ms)
         };
         let join_type = spec.join_type;
-        let encoder = KeyEncoder::new(&types)?;
         Ok(Self {
             condition,
             schema: spec.output.to_arrow(),
-            table: encoder.table(),
-            encoder,
+            keys,
             left: side(
                 &spec.left,
                 join_type.is_left_outer() || join_type.is_left_only(),
             ),
             right: side(&spec.right, join_type.is_right_outer()),
             watermark: i64::MIN,
-            keys: EncodedKeys::default(),
-            slots: Vec::new(),
-            fresh: Vec::new(),
             rows: BinaryRows::default(),
             changes: Changes::default(),
             emptied: Vec::new(),
@@ -211,40 +198,18 @@ impl Join {
 
     /// Finds the slots of the rows' join keys, and the rows whose key equals nothing.
     fn intern(&mut self, port: usize, batch: &RecordBatch) -> Result<Option<BooleanBuffer>> {
-        let input = match port {
-            0 => &self.spec.left,
-            _ => &self.spec.right,
-        };
-        let columns: Vec<ArrayRef> = input
-            .keys
-            .iter()
-            .map(|column| batch.column(*column).clone())
-            .collect();
-        self.encoder
-            .encode(&columns, batch.num_rows(), &mut self.keys)?;
-        self.table
-            .intern(&self.keys, &mut self.slots, &mut self.fresh)?;
-        let bound = self.table.slot_bound();
+        let unmatchable = self.keys.intern(port, batch)?;
+        let bound = self.keys.table.slot_bound();
         self.left.reserve_slots(bound);
         self.right.reserve_slots(bound);
-        let valid = columns
-            .iter()
-            .zip(&self.spec.null_safe)
-            .filter(|(_, null_safe)| !**null_safe)
-            .fold(None, |nulls, (column, _)| {
-                NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref())
-            });
-        Ok(valid
-            .filter(|valid| valid.null_count() > 0)
-            .map(|valid| !valid.inner()))
+        Ok(unmatchable)
     }
 
     /// Forgets join keys that have no row.
     fn release_keys(&mut self) {
         for slot in self.emptied.drain(..) {
-            let vacant = self.left.is_vacant(slot) && self.right.is_vacant(slot);
-            if vacant && self.table.is_live(slot) {
-                self.table.remove(slot);
+            if self.left.is_vacant(slot) && self.right.is_vacant(slot) {
+                self.keys.release(slot);
             }
         }
     }
@@ -268,7 +233,7 @@ impl Operator for Join {
             batch: batch.rows(),
             kinds: batch.ops(),
             encoded: &self.rows,
-            slots: &self.slots,
+            slots: &self.keys.slots,
             unmatchable,
             condition: self.condition.as_ref(),
             context: &self.context,
@@ -297,14 +262,14 @@ impl Operator for Join {
             "left",
             &self.left,
             &self.spec.left,
-            &self.table,
+            &self.keys.table,
             &mut snapshot,
         )?;
         snapshot::save(
             "right",
             &self.right,
             &self.spec.right,
-            &self.table,
+            &self.keys.table,
             &mut snapshot,
         )?;
         Ok(snapshot)
@@ -315,15 +280,15 @@ impl Operator for Join {
         for port in [0, 1] {
             let name = ["left", "right"][port];
             for saved in state.batches(name) {
-                let input = [&self.spec.left, &self.spec.right][port].schema.len();
-                let (rows, metas) = snapshot::split(saved, self.spec.null_safe.len(), input)?;
+                let input = [&self.spec.left, &self.spec.right][port];
+                let (rows, metas) = snapshot::split(saved, input)?;
                 self.intern(port, &rows)?;
                 let side = [&mut self.left, &mut self.right].into_iter().nth(port);
                 let side = side.expect("two sides");
                 side.codec
                     .encode(rows.columns(), rows.num_rows(), &mut self.rows)?;
                 for (row, meta) in metas.into_iter().enumerate() {
-                    side.insert(self.slots[row], self.rows.get(row), meta);
+                    side.insert(self.keys.slots[row], self.rows.get(row), meta);
                 }
             }
         }
@@ -333,7 +298,9 @@ impl Operator for Join {
     fn state_size(&self) -> StateSize {
         StateSize {
             rows: self.left.rows.len() + self.right.rows.len(),
-            bytes: self.left.memory_size() + self.right.memory_size() + self.table.memory_size(),
+            bytes: self.left.memory_size()
+                + self.right.memory_size()
+                + self.keys.table.memory_size(),
         }
     }
 }

@@ -1,22 +1,17 @@
-//! A side's state as a table: the join key, the row's columns, and what goes with the row.
+//! A side's state as a table.
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, UInt32Array};
-use arrow::datatypes::{DataType, Field, Int64Type, Schema, UInt32Type};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, UInt32Array};
+use arrow::datatypes::{Int64Type, UInt32Type};
 
 use super::JoinInput;
 use super::side::{RowMeta, Side};
-use crate::error::{Error, Result};
+use super::tables::{ROWS, numbers, row_table, split_table};
+use crate::error::Result;
 use crate::state::keys::KeyTable;
 use crate::state::rows::RowId;
 use crate::state::snapshot::OperatorSnapshot;
-
-/// Rows per batch of a table.
-const ROWS: usize = 8192;
-
-/// Columns behind those of the row.
-const META: usize = 4;
 
 /// Writes the rows of `side` as table `name`, join key by join key.
 pub(super) fn save(
@@ -45,48 +40,27 @@ pub(super) fn save(
 
 fn table(side: &Side, input: &JoinInput, ids: &[u32], metas: &[RowMeta]) -> Result<RecordBatch> {
     let bytes: Vec<_> = ids.iter().map(|id| side.rows.get(RowId(*id))).collect();
-    let row = side.codec.decode(&bytes)?;
-    let mut fields = Vec::new();
-    let mut columns: Vec<ArrayRef> = Vec::new();
-    let arrow = input.schema.to_arrow();
-    let positions = input.keys.iter().copied().chain(0..arrow.fields().len());
-    for position in positions {
-        fields.push(arrow.field(position).clone());
-        columns.push(Arc::clone(&row[position]));
-    }
-    let mut number = |name: &str, value: fn(&RowMeta) -> u32| {
-        fields.push(Field::new(name, DataType::UInt32, false));
-        columns.push(Arc::new(metas.iter().map(value).collect::<UInt32Array>()));
+    let rows = side.codec.decode(&bytes)?;
+    let number = |value: fn(&RowMeta) -> u32| -> ArrayRef {
+        Arc::new(metas.iter().map(value).collect::<UInt32Array>())
     };
-    number("count", |m| m.count);
-    number("matches", |m| m.degree);
-    number("buckets", |m| m.buckets);
-    fields.push(Field::new("written", DataType::Int64, false));
-    columns.push(Arc::new(
-        metas.iter().map(|m| m.stamp).collect::<Int64Array>(),
-    ));
-    Ok(RecordBatch::try_new(
-        Arc::new(Schema::new(fields)),
-        columns,
-    )?)
+    let stamps: Int64Array = metas.iter().map(|m| m.stamp).collect();
+    let meta = vec![
+        ("count", number(|m| m.count)),
+        ("matches", number(|m| m.degree)),
+        ("buckets", number(|m| m.buckets)),
+        ("written", Arc::new(stamps) as ArrayRef),
+    ];
+    row_table(&input.schema, &input.keys, &rows, meta)
 }
 
 /// The rows of a saved table, and what goes with each.
-pub(super) fn split(
-    saved: &RecordBatch,
-    keys: usize,
-    columns: usize,
-) -> Result<(RecordBatch, Vec<RowMeta>)> {
-    let wrong = || Error::checkpoint("the saved rows of a join have other columns");
-    if saved.num_columns() != keys + columns + META {
-        return Err(wrong());
-    }
-    let positions: Vec<usize> = (keys..keys + columns).collect();
-    let rows = saved.project(&positions)?;
-    let meta = |i: usize| saved.column(keys + columns + i);
-    let number = |i: usize| meta(i).as_primitive_opt::<UInt32Type>().ok_or_else(wrong);
-    let (count, degree, buckets) = (number(0)?, number(1)?, number(2)?);
-    let stamp = meta(3).as_primitive_opt::<Int64Type>().ok_or_else(wrong)?;
+pub(super) fn split(saved: &RecordBatch, input: &JoinInput) -> Result<(RecordBatch, Vec<RowMeta>)> {
+    let (rows, meta) = split_table(saved, input.keys.len(), &input.schema, 4)?;
+    let count = numbers::<UInt32Type>(&meta[0])?;
+    let degree = numbers::<UInt32Type>(&meta[1])?;
+    let buckets = numbers::<UInt32Type>(&meta[2])?;
+    let stamp = numbers::<Int64Type>(&meta[3])?;
     let metas = (0..saved.num_rows())
         .map(|i| RowMeta {
             count: count.value(i),
