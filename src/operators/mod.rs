@@ -17,6 +17,7 @@ mod predicate;
 pub mod rank;
 mod sessions;
 pub mod sink_upsert_materializer;
+pub mod temporal_join;
 pub mod temporal_sort;
 #[cfg(test)]
 pub(crate) mod testing;

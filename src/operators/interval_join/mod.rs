@@ -11,7 +11,7 @@ mod cache;
 mod probe;
 mod snapshot;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use arrow::array::RecordBatch;
 use arrow::buffer::BooleanBuffer;

@@ -8,7 +8,7 @@ use crate::operators::testing::{Harness, schema};
 
 /// The rows of two tables in the order of their steps, with the watermark of both after each row:
 /// the last column, `HH:MM:SS` on the first of January 2024, less `delay` seconds.
-pub(super) fn script(left: &str, right: &str, delay: i64) -> String {
+pub(in crate::operators) fn script(left: &str, right: &str, delay: i64) -> String {
     let mut lines = Vec::new();
     for (port, table) in [left, right].into_iter().enumerate() {
         for line in table.lines().map(str::trim).filter(|l| !l.is_empty()) {
