@@ -41,7 +41,8 @@ impl<T: ArrowPrimitiveType> Primitive<T> {
         self.nulls.append_non_null();
     }
 
-    fn push_null(&mut self) {
+    /// Appends NULL.
+    pub fn push_null(&mut self) {
         self.values.push(T::Native::default());
         self.nulls.append_null();
     }

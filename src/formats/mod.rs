@@ -7,11 +7,13 @@
 //! - [`builder`]: typed columns under construction, which every decoder fills,
 //! - [`csv`]: lines of values,
 //! - [`json`]: objects, also those that carry a changelog,
+//! - [`raw`]: one column, unparsed,
 //! - [`text`]: values from their text, by Java's rules.
 
 pub mod builder;
 pub mod csv;
 pub mod json;
+pub mod raw;
 mod temporal;
 pub mod text;
 mod view;
@@ -23,6 +25,7 @@ use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 
 use self::builder::ColumnBuilder;
+use self::json::CdcFormat;
 use crate::changelog::{ChangeBatch, ChangelogMode, RowKind};
 use crate::connectors::options::Options;
 use crate::connectors::{OptionSpec, TableDescription};
@@ -290,7 +293,15 @@ impl<'a> FormatOptions<'a> {
 }
 
 /// All formats.
-static FORMATS: [&dyn Format; 2] = [&csv::CsvFormat, &json::JsonFormat];
+static FORMATS: [&dyn Format; 7] = [
+    &csv::CsvFormat,
+    &json::JsonFormat,
+    &raw::RawFormat,
+    &CdcFormat::Debezium,
+    &CdcFormat::Canal,
+    &CdcFormat::Maxwell,
+    &CdcFormat::Ogg,
+];
 
 /// The format that `identifier` names.
 ///

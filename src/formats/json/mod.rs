@@ -2,8 +2,10 @@
 //!
 //! - [`value`]: reads one value into a column,
 //! - [`write`]: writes one value of a column,
+//! - [`cdc`]: envelopes that carry a changelog,
 //! - here: the format's options, and the decoder and encoder of whole records.
 
+mod cdc;
 mod sanitize;
 mod value;
 mod write;
@@ -12,6 +14,7 @@ use std::sync::Arc;
 
 use jiter::{Jiter, Peek};
 
+pub use self::cdc::CdcFormat;
 pub(crate) use self::value::{Failure, Reader, syntax};
 pub(crate) use self::write::{JsonWriter, write_decimal};
 use super::{

@@ -50,6 +50,14 @@ impl Failure {
         }
     }
 
+    /// The same in a record that begins `offset` bytes before what was read.
+    pub(crate) fn shifted(mut self, offset: usize) -> Self {
+        if let Self::Value { at, .. } = &mut self {
+            *at = at.start + offset..at.end + offset;
+        }
+        self
+    }
+
     pub(crate) fn in_field(mut self, name: &str) -> Self {
         if let Self::Value { path, .. } = &mut self {
             path.push(name.to_string());
