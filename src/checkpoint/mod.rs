@@ -16,9 +16,11 @@
 //!
 //! The runtime takes checkpoints and restores them; this module knows neither tasks nor threads.
 
+mod file;
 mod memory;
 mod restore;
 
+pub use file::FileStore;
 pub use memory::MemoryStore;
 pub use restore::{check_uids, operator_state, positions, writer_states};
 

@@ -220,7 +220,8 @@ pub trait SinkWriterFactory: Send + Sync {
 ///
 /// `pre_commit(epoch)` ends the current transaction: what was written since the last one is durable
 /// but not visible, and the answer, stored in the checkpoint, is all that
-/// [`SinkWriterFactory::commit`] needs. Without checkpoints the runtime calls `flush` and, at the
+/// [`SinkWriterFactory::commit`] needs. At a barrier the runtime calls `flush`, `pre_commit` and
+/// `snapshot`, in this order. Without checkpoints the runtime calls `flush` and, at the
 /// end, `pre_commit` and `commit` once.
 pub trait SinkWriter: Send {
     /// Takes rows.

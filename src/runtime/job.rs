@@ -146,9 +146,9 @@ impl Job {
             .spawn(move || {
                 let control = supervisor.config.control.clone();
                 let result = catch_unwind(AssertUnwindSafe(|| supervisor.supervise(first)));
-                control.finish(result.unwrap_or_else(|panic| Err(panicked(&*panic))));
-                // Only now let go of the sinks: their readers ask for the result then.
+                // Files and locks are let go of before anybody hears of the end.
                 drop(supervisor);
+                control.finish(result.unwrap_or_else(|panic| Err(panicked(&*panic))));
             })
             .map_err(|e| Error::execution(format!("cannot start a thread: {e}")))?;
         Ok(handle)

@@ -10,7 +10,7 @@ use arrow::datatypes::Int64Type;
 
 use super::numbers;
 use crate::changelog::ChangeBatch;
-use crate::checkpoint::{Checkpoint, CheckpointStore, MemoryStore};
+use crate::checkpoint::{Checkpoint, CheckpointStore, FileStore, MemoryStore};
 use crate::connectors::{SinkWriter, SinkWriterFactory};
 use crate::error::{Error, Result};
 use crate::graph::{Distribution, Graph, OperatorFactory, VertexKind};
@@ -123,8 +123,11 @@ fn committed(committed: &CommittedRows) -> Vec<Vec<i64>> {
     all
 }
 
-fn killed_at(store: &Arc<MemoryStore>, checkpoint_after: u64, die_after: u64) -> JobConfig {
-    let store = Arc::<MemoryStore>::clone(store);
+fn killed_at<S>(store: &Arc<S>, checkpoint_after: u64, die_after: u64) -> JobConfig
+where
+    S: CheckpointStore + 'static,
+{
+    let store = Arc::<S>::clone(store);
     let mut checkpointing = CheckpointConfig::new(store);
     checkpointing.kill = Some(Kill {
         checkpoint_after,
@@ -165,6 +168,25 @@ fn a_killed_job_goes_on_at_another_parallelism_exactly_once() {
             assert!(store.latest().unwrap().is_none());
         }
     }
+}
+
+#[test]
+fn a_killed_job_goes_on_from_files() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let sink = CommittedRows::default();
+    let run = |parallelism: usize, kill: bool| {
+        let store = Arc::new(FileStore::open(directory.path(), 1).unwrap());
+        let mut config = killed_at(&store, 30, 10);
+        if !kill {
+            config.checkpointing = Some(CheckpointConfig::new(store));
+        }
+        let graph = counting(parallelism, 80, 20, VertexKind::Sink(sink.factory()));
+        Job::start(graph, config).unwrap().wait().unwrap()
+    };
+    assert_eq!(run(3, true), JobEnd::Cancelled);
+    assert_eq!(run(2, true), JobEnd::Cancelled);
+    assert_eq!(run(1, false), JobEnd::Finished);
+    assert_eq!(committed(&sink), expected([80, 20]));
 }
 
 #[test]
