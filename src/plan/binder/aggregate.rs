@@ -1,0 +1,487 @@
+//! GROUP BY: keys, grouping sets, aggregate calls, and what a grouped SELECT may refer to.
+
+use sqlparser::ast::{self, DuplicateTreatment, FunctionArguments, GroupByExpr};
+
+use super::expr::{AGGREGATE_BASE, Context, OVER_BASE, boolean, case, compare};
+use super::scope::Scope;
+use super::{Binder, calls, literal};
+use crate::aggregates::{self, AggregateRef};
+use crate::error::{Error, Result};
+use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::functions::Arg;
+use crate::plan::logical::{AggregateCall, LogicalNode, LogicalPlan};
+use crate::types::{Column, Schema, TimeAttribute, TypeKind};
+
+/// An aggregate call met in an expression; its parts are over the block's input.
+pub(super) struct PendingAggregate {
+    pub(super) name: String,
+    pub(super) args: Vec<Expr>,
+    pub(super) distinct: bool,
+    pub(super) filter: Option<Expr>,
+    pub(super) function: PendingFunction,
+}
+
+/// What an aggregate call computes.
+pub(super) enum PendingFunction {
+    /// An aggregate function.
+    Aggregate(AggregateRef),
+    /// `GROUPING(..)`, `GROUPING_ID(..)`: a number made of the grouping set.
+    Grouping,
+    /// `GROUP_ID()`.
+    GroupId,
+}
+
+impl PendingAggregate {
+    fn same(&self, other: &Self) -> bool {
+        self.name == other.name
+            && self.distinct == other.distinct
+            && self.args.len() == other.args.len()
+            && self.args.iter().zip(&other.args).all(|(a, b)| a.same(b))
+            && match (&self.filter, &other.filter) {
+                (None, None) => true,
+                (Some(a), Some(b)) => a.same(b),
+                _ => false,
+            }
+    }
+}
+
+impl Binder<'_> {
+    /// Binds an aggregate call and puts it aside.
+    pub(super) fn bind_aggregate(
+        &mut self,
+        name: &str,
+        function: &ast::Function,
+        context: &mut Context<'_, '_>,
+    ) -> Result<Expr> {
+        let Some(mut found) = context.aggregates.take() else {
+            return Err(Error::plan(format!(
+                "Aggregate function {name} is not allowed in {}",
+                context.clause
+            )));
+        };
+        // inside its arguments no other aggregate may stand
+        let pending = self.pending_aggregate(name, function, context);
+        let result = pending.map(|(pending, data_type)| {
+            let index = found.iter().position(|p: &PendingAggregate| p.same(&pending));
+            let index = index.unwrap_or_else(|| {
+                found.push(pending);
+                found.len() - 1
+            });
+            Expr::column(AGGREGATE_BASE + index, data_type)
+        });
+        context.aggregates = Some(found);
+        result
+    }
+
+    fn pending_aggregate(
+        &mut self,
+        name: &str,
+        function: &ast::Function,
+        context: &mut Context<'_, '_>,
+    ) -> Result<(PendingAggregate, crate::types::DataType)> {
+        let clause = std::mem::replace(&mut context.clause, "an aggregate function's argument");
+        let parts = self.aggregate_parts(name, function, context);
+        context.clause = clause;
+        let (args, distinct, filter) = parts?;
+        let pending = |function| PendingAggregate {
+            name: name.into(),
+            args: args.clone(),
+            distinct,
+            filter: filter.clone(),
+            function,
+        };
+        match name {
+            "GROUPING" | "GROUPING_ID" => Ok((
+                pending(PendingFunction::Grouping),
+                TypeKind::BigInt.not_null(),
+            )),
+            "GROUP_ID" => {
+                Ok((pending(PendingFunction::GroupId), TypeKind::BigInt.not_null()))
+            }
+            _ => {
+                let infos: Vec<Arg> = args.iter().map(arg_info).collect();
+                let function = aggregates::resolve(name, &infos, distinct)?;
+                let data_type = function.result_type().clone();
+                Ok((pending(PendingFunction::Aggregate(function)), data_type))
+            }
+        }
+    }
+
+    /// Arguments, DISTINCT and FILTER of a call.
+    pub(super) fn aggregate_parts(
+        &mut self,
+        name: &str,
+        function: &ast::Function,
+        context: &mut Context<'_, '_>,
+    ) -> Result<(Vec<Expr>, bool, Option<Expr>)> {
+        let mut distinct = false;
+        let args = match &function.args {
+            FunctionArguments::List(list) => {
+                distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+                let star = matches!(
+                    list.args.as_slice(),
+                    [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard)]
+                );
+                if star && name != "COUNT" {
+                    return Err(Error::plan(format!("{name}(*) is not an aggregate")));
+                }
+                if star { Vec::new() } else { calls::arguments(function)? }
+            }
+            _ => Vec::new(),
+        };
+        let mut args =
+            args.into_iter().map(|a| self.bind_expr(a, context)).collect::<Result<Vec<_>>>()?;
+        if let [order] = function.within_group.as_slice() {
+            args.push(self.bind_expr(&order.expr, context)?);
+        }
+        let filter = function
+            .filter
+            .as_ref()
+            .map(|f| self.bind_expr(f, context).and_then(|f| boolean(f, "FILTER")))
+            .transpose()?;
+        Ok((args, distinct, filter))
+    }
+
+    /// Binds the keys of GROUP BY: the distinct key expressions and, for each grouping set, the keys
+    /// in it.
+    pub(super) fn bind_group_by(
+        &mut self,
+        group_by: &GroupByExpr,
+        scope: &Scope<'_>,
+        input: &Schema,
+    ) -> Result<GroupBy> {
+        let items = match group_by {
+            GroupByExpr::Expressions(items, modifiers) if modifiers.is_empty() => items,
+            other => return Err(Error::plan(format!("'{other}' is not supported"))),
+        };
+        let mut group = GroupBy { present: !items.is_empty(), ..GroupBy::default() };
+        // the sets are the product of the items' alternatives
+        for item in items {
+            let alternatives = self.grouping_alternatives(item, scope, &mut group)?;
+            group.sets = group
+                .sets
+                .iter()
+                .flat_map(|set| {
+                    alternatives.iter().map(|more| {
+                        let mut set = set.clone();
+                        set.extend(more.iter().filter(|k| !set.contains(k)).copied().collect::<Vec<_>>());
+                        set
+                    })
+                })
+                .collect();
+        }
+        group.times =
+            group.keys.iter().map(|key| super::expr::time_attribute(key, input)).collect();
+        Ok(group)
+    }
+
+    fn grouping_alternatives(
+        &mut self,
+        item: &ast::Expr,
+        scope: &Scope<'_>,
+        group: &mut GroupBy,
+    ) -> Result<Vec<Vec<usize>>> {
+        let mut keys = |binder: &mut Self, exprs: &[ast::Expr]| -> Result<Vec<usize>> {
+            exprs.iter().map(|e| binder.grouping_key(e, scope, group)).collect()
+        };
+        match item {
+            ast::Expr::GroupingSets(sets) => {
+                let mut all = Vec::new();
+                for set in sets {
+                    match set.as_slice() {
+                        [nested @ (ast::Expr::Rollup(_)
+                        | ast::Expr::Cube(_)
+                        | ast::Expr::GroupingSets(_))] => {
+                            all.extend(self.grouping_alternatives(nested, scope, group)?);
+                        }
+                        _ => {
+                            let mut flat = Vec::new();
+                            for e in set {
+                                flat.extend(self.grouping_group(e, scope, group)?);
+                            }
+                            all.push(flat);
+                        }
+                    }
+                }
+                Ok(all)
+            }
+            ast::Expr::Rollup(parts) => {
+                let parts =
+                    parts.iter().map(|p| keys(self, p)).collect::<Result<Vec<_>>>()?;
+                Ok((0..=parts.len()).rev().map(|n| parts[..n].concat()).collect())
+            }
+            ast::Expr::Cube(parts) => {
+                let parts =
+                    parts.iter().map(|p| keys(self, p)).collect::<Result<Vec<_>>>()?;
+                let n = parts.len();
+                Ok((0..1usize << n)
+                    .map(|mask| {
+                        (0..n)
+                            .filter(|i| mask & (1 << (n - 1 - i)) == 0)
+                            .flat_map(|i| parts[i].clone())
+                            .collect()
+                    })
+                    .collect())
+            }
+            ast::Expr::Tuple(_) => Ok(vec![self.grouping_group(item, scope, group)?]),
+            _ => Ok(vec![keys(self, std::slice::from_ref(item))?]),
+        }
+    }
+
+    fn grouping_group(
+        &mut self,
+        item: &ast::Expr,
+        scope: &Scope<'_>,
+        group: &mut GroupBy,
+    ) -> Result<Vec<usize>> {
+        match item {
+            ast::Expr::Tuple(items) => {
+                items.iter().map(|e| self.grouping_key(e, scope, group)).collect()
+            }
+            _ => Ok(vec![self.grouping_key(item, scope, group)?]),
+        }
+    }
+
+    fn grouping_key(
+        &mut self,
+        item: &ast::Expr,
+        scope: &Scope<'_>,
+        group: &mut GroupBy,
+    ) -> Result<usize> {
+        let mut context = Context { clause: "GROUP BY", ..Context::scalar(scope) };
+        let bound = self.bind_expr(item, &mut context)?;
+        if let Some(known) = group.keys.iter().position(|k| k.same(&bound)) {
+            return Ok(known);
+        }
+        let name = super::expr::name_parts(item).and_then(|mut parts| parts.pop());
+        group.keys.push(bound);
+        group.names.push(name);
+        Ok(group.keys.len() - 1)
+    }
+
+    /// Builds the aggregate over `input`. Output: keys, then one column a pending call, in order.
+    pub(super) fn plan_aggregate(
+        &mut self,
+        input: LogicalPlan,
+        group: &GroupBy,
+        pending: &[PendingAggregate],
+        ttl: Option<i64>,
+    ) -> Result<LogicalPlan> {
+        // 1. keys, arguments and filters as columns
+        let mut exprs: Vec<Expr> = Vec::new();
+        let mut schema = Schema::default();
+        for (i, key) in group.keys.iter().enumerate() {
+            let name = group.names[i].clone().unwrap_or_else(|| format!("EXPR${i}"));
+            let mut column = Column::new(name, key.data_type.clone());
+            column.time = group.times[i];
+            schema.columns.push(column);
+            exprs.push(key.clone());
+        }
+        let simple = group.sets.len() == 1;
+        let first_shared = if simple { 0 } else { exprs.len() };
+        let mut column_of = |expr: &Expr| -> usize {
+            // with several sets a key is NULLed outside its set, an argument is not
+            let known = exprs[first_shared..].iter().position(|e| e.same(expr));
+            known.map_or_else(
+                || {
+                    exprs.push(expr.clone());
+                    let name = match expr.kind {
+                        ExprKind::Column(i) => input.schema.columns.get(i).map(|c| c.name.clone()),
+                        _ => None,
+                    };
+                    let name = name.unwrap_or_else(|| format!("$f{}", exprs.len() - 1));
+                    schema.columns.push(Column::new(name, expr.data_type.clone()));
+                    exprs.len() - 1
+                },
+                |i| i + first_shared,
+            )
+        };
+        let mut calls = Vec::new();
+        for (i, call) in pending.iter().enumerate() {
+            let PendingFunction::Aggregate(function) = &call.function else { continue };
+            let function = if group.present { function.clone() } else { function.global() };
+            calls.push(AggregateCall {
+                args: call.args.iter().map(&mut column_of).collect(),
+                filter: call.filter.as_ref().map(&mut column_of),
+                distinct: call.distinct,
+                data_type: function.result_type().clone(),
+                function,
+                name: format!("EXPR${i}"),
+            });
+        }
+        let projected = input.project(exprs, schema);
+        // 2. grouping sets
+        let mut keys: Vec<usize> = (0..group.keys.len()).collect();
+        let width = projected.schema.len();
+        let expanded = if simple {
+            projected
+        } else {
+            keys.push(width);
+            expand(projected, group)
+        };
+        // 3. the aggregate
+        let mut output = expanded.schema.project(&keys);
+        for column in &mut output.columns {
+            if column.time == Some(TimeAttribute::Proctime) {
+                column.time = None;
+            }
+        }
+        output
+            .columns
+            .extend(calls.iter().map(|c| Column::new(c.name.clone(), c.data_type.clone())));
+        let key_count = keys.len();
+        let aggregate = LogicalPlan::new(
+            LogicalNode::Aggregate { input: Box::new(expanded), keys, calls, ttl },
+            output,
+        );
+        if simple && pending.iter().all(|p| matches!(p.function, PendingFunction::Aggregate(_))) {
+            return Ok(aggregate);
+        }
+        // 4. drop the set's id, compute GROUPING
+        let mut exprs: Vec<Expr> =
+            (0..group.keys.len()).map(|i| aggregate.column(i)).collect();
+        let mut schema = aggregate.schema.project(&(0..group.keys.len()).collect::<Vec<_>>());
+        let mut next = key_count;
+        for call in pending {
+            let expr = match &call.function {
+                PendingFunction::Aggregate(_) => {
+                    next += 1;
+                    aggregate.column(next - 1)
+                }
+                PendingFunction::GroupId => literal::bigint(0),
+                PendingFunction::Grouping => group.grouping(&call.args, &aggregate)?,
+            };
+            schema.columns.push(Column::new(format!("EXPR${}", exprs.len()), expr.data_type.clone()));
+            exprs.push(expr);
+        }
+        Ok(aggregate.project(exprs, schema))
+    }
+}
+
+/// What GROUP BY says.
+pub(super) struct GroupBy {
+    /// Whether there is a GROUP BY at all.
+    pub(super) present: bool,
+    /// Distinct key expressions over the block's input.
+    pub(super) keys: Vec<Expr>,
+    /// Names of the keys that are columns.
+    pub(super) names: Vec<Option<String>>,
+    /// Time attributes among the keys.
+    pub(super) times: Vec<Option<TimeAttribute>>,
+    /// Grouping sets, as indices of keys; one set without GROUPING SETS, ROLLUP, CUBE.
+    pub(super) sets: Vec<Vec<usize>>,
+}
+
+impl Default for GroupBy {
+    fn default() -> Self {
+        Self {
+            present: false,
+            keys: Vec::new(),
+            names: Vec::new(),
+            times: Vec::new(),
+            sets: vec![Vec::new()],
+        }
+    }
+}
+
+impl GroupBy {
+    /// All columns of `schema` as keys: SELECT DISTINCT.
+    pub(super) fn all_columns(plan: &LogicalPlan) -> Self {
+        let columns = &plan.schema.columns;
+        Self {
+            present: true,
+            keys: (0..columns.len()).map(|i| plan.column(i)).collect(),
+            names: columns.iter().map(|c| Some(c.name.clone())).collect(),
+            times: columns.iter().map(|c| c.time).collect(),
+            sets: vec![(0..columns.len()).collect()],
+        }
+    }
+
+    /// The id of a set: bit i, from the left, is set when key i is not in it.
+    fn set_id(&self, set: &[usize]) -> i64 {
+        let n = self.keys.len();
+        (0..n).filter(|k| !set.contains(k)).map(|k| 1i64 << (n - 1 - k)).sum()
+    }
+
+    /// `GROUPING(args)`: one bit an argument, set when the row's set lacks it.
+    fn grouping(&self, args: &[Expr], aggregate: &LogicalPlan) -> Result<Expr> {
+        let keys = args
+            .iter()
+            .map(|arg| {
+                self.keys.iter().position(|k| k.same(arg)).ok_or_else(|| {
+                    Error::plan("Argument to operator 'GROUPING' must be a grouped expression")
+                })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let value = |set: &[usize]| -> i64 {
+            keys.iter().fold(0, |bits, k| bits << 1 | i64::from(!set.contains(k)))
+        };
+        if self.sets.len() == 1 {
+            return Ok(literal::bigint(value(&self.sets[0])));
+        }
+        let id = aggregate.column(self.keys.len());
+        let (last, first) = self.sets.split_last().expect("there is always a set");
+        let branches = first
+            .iter()
+            .map(|set| {
+                let this = compare(CompareOp::Eq, id.clone(), literal::bigint(self.set_id(set)))?;
+                Ok((this, literal::bigint(value(set))))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        case(branches, literal::bigint(value(last)))
+    }
+
+    /// Rewrites an expression over the block's input to one over the aggregate's output.
+    ///
+    /// # Errors
+    /// When it refers to a column that is not grouped.
+    pub(super) fn rewrite(&self, expr: Expr, input: &Schema) -> Result<Expr> {
+        let mut refused = None;
+        let rewritten = self.rewrite_inner(expr, input, &mut refused);
+        match refused {
+            Some(name) => Err(Error::plan(format!("Expression '{name}' is not being grouped"))
+                .hint("add it to GROUP BY, or aggregate it")),
+            None => Ok(rewritten),
+        }
+    }
+
+    fn rewrite_inner(&self, expr: Expr, input: &Schema, refused: &mut Option<String>) -> Expr {
+        if let Some(key) = self.keys.iter().position(|k| k.same(&expr)) {
+            let mut data_type = self.keys[key].data_type.clone();
+            data_type.nullable |= self.sets.len() > 1 && !self.sets.iter().all(|s| s.contains(&key));
+            return Expr::column(key, data_type);
+        }
+        match expr.kind {
+            ExprKind::Column(i) if (AGGREGATE_BASE..OVER_BASE).contains(&i) => {
+                Expr::column(self.keys.len() + i - AGGREGATE_BASE, expr.data_type)
+            }
+            ExprKind::Column(i) if i < AGGREGATE_BASE => {
+                let name = input.columns.get(i).map(|c| c.name.clone());
+                refused.get_or_insert(name.unwrap_or_default());
+                expr
+            }
+            _ => expr.map_children(&mut |child| self.rewrite_inner(child, input, refused)),
+        }
+    }
+}
+
+fn expand(input: LogicalPlan, group: &GroupBy) -> LogicalPlan {
+    let sets = group
+        .sets
+        .iter()
+        .map(|set| {
+            let nulled = (0..group.keys.len()).filter(|k| !set.contains(k)).collect();
+            (nulled, group.set_id(set))
+        })
+        .collect();
+    let mut schema = input.schema.clone();
+    for (k, column) in schema.columns.iter_mut().take(group.keys.len()).enumerate() {
+        column.data_type.nullable |= !group.sets.iter().all(|s| s.contains(&k));
+    }
+    schema.columns.push(Column::new("$e", TypeKind::BigInt.not_null()));
+    LogicalPlan::new(LogicalNode::Expand { input: Box::new(input), sets }, schema)
+}
+
+fn arg_info(expr: &Expr) -> Arg {
+    Arg { data_type: expr.data_type.clone(), literal: expr.as_literal().cloned() }
+}

@@ -1,0 +1,142 @@
+//! Function calls: scalar functions, and those that are a form of their own.
+
+use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments};
+
+use super::expr::{Context, case, compare, is_null};
+use super::{Binder, literal};
+use crate::error::{Error, Result};
+use crate::expr::{CompareOp, Expr};
+
+impl Binder<'_> {
+    /// Binds a call by its name: OVER, an aggregate, a lowered form, or a scalar function.
+    pub(super) fn bind_function(
+        &mut self,
+        function: &ast::Function,
+        context: &mut Context<'_, '_>,
+    ) -> Result<Expr> {
+        let name = function_name(function);
+        if function.over.is_some() {
+            return self.bind_over(&name, function, context);
+        }
+        if crate::aggregates::is_aggregate(&name) {
+            return self.bind_aggregate(&name, function, context);
+        }
+        if let Some(refusal) = over_only(&name) {
+            return Err(refusal);
+        }
+        let args = arguments(function)?;
+        match name.as_str() {
+            "COALESCE" => {
+                let args = self.bind_all(&args, context)?;
+                coalesce(args)
+            }
+            "NULLIF" => {
+                let [a, b] = self.exactly("NULLIF", &args, context)?;
+                let equal = compare(CompareOp::Eq, a.clone(), b)?;
+                let null = literal::typed_null(&a.data_type)?;
+                case(vec![(equal, null)], a)
+            }
+            "IF" => {
+                let [condition, then, otherwise] = self.exactly("IF", &args, context)?;
+                let condition = super::expr::boolean(condition, "IF")?;
+                case(vec![(condition, then)], otherwise)
+            }
+            _ => {
+                let args = self.bind_all(&args, context)?;
+                self.call(&name, args)
+            }
+        }
+    }
+
+    fn bind_all(
+        &mut self,
+        args: &[&ast::Expr],
+        context: &mut Context<'_, '_>,
+    ) -> Result<Vec<Expr>> {
+        args.iter().map(|a| self.bind_expr(a, context)).collect()
+    }
+
+    fn exactly<const N: usize>(
+        &mut self,
+        name: &str,
+        args: &[&ast::Expr],
+        context: &mut Context<'_, '_>,
+    ) -> Result<[Expr; N]> {
+        let bound = self.bind_all(args, context)?;
+        <[Expr; N]>::try_from(bound).map_err(|given| {
+            Error::plan(format!(
+                "Invalid number of arguments to function '{name}'. Was expecting {N} arguments, \
+                 got {}",
+                given.len()
+            ))
+        })
+    }
+}
+
+fn over_only(name: &str) -> Option<Error> {
+    let is = matches!(
+        name,
+        "ROW_NUMBER" | "RANK" | "DENSE_RANK" | "LAG" | "LEAD" | "NTILE" | "PERCENT_RANK"
+            | "CUME_DIST"
+    );
+    is.then(|| {
+        Error::plan(format!("OVER clause is necessary for window functions: {name}"))
+            .hint(format!("write {name}(..) OVER (PARTITION BY .. ORDER BY ..)"))
+    })
+}
+
+/// The first argument that is not NULL.
+pub(super) fn coalesce(args: Vec<Expr>) -> Result<Expr> {
+    let types: Vec<_> = args.iter().map(|a| &a.data_type).collect();
+    if args.is_empty() {
+        return Err(Error::plan("COALESCE needs at least one argument"));
+    }
+    let Some(common) = crate::types::coerce::common_type(&types) else {
+        let types: Vec<_> = types.iter().map(|t| t.kind.to_string()).collect();
+        return Err(Error::plan(format!(
+            "The arguments of COALESCE have no common type: {}",
+            types.join(", ")
+        )));
+    };
+    let nullable = args.iter().all(|a| a.data_type.nullable);
+    let mut args: Vec<Expr> = args.into_iter().map(|a| a.cast_to(&common)).collect();
+    // nothing behind an argument that is never NULL is reached
+    if let Some(last) = args.iter().position(|a| !a.data_type.nullable) {
+        args.truncate(last + 1);
+    }
+    let Some(last) = args.pop() else { return Ok(literal::null()) };
+    if args.is_empty() {
+        return Ok(last);
+    }
+    let branches = args.into_iter().map(|a| (is_null(a.clone(), true), a)).collect();
+    let mut result = case(branches, last)?;
+    result.data_type.nullable = nullable;
+    Ok(result)
+}
+
+/// A function's name in upper case, without catalog and database.
+pub(super) fn function_name(function: &ast::Function) -> String {
+    let last = function.name.0.last().and_then(|part| part.as_ident());
+    last.map(|ident| ident.value.to_uppercase()).unwrap_or_default()
+}
+
+/// The positional arguments; `*` and named ones are refused.
+pub(super) fn arguments(function: &ast::Function) -> Result<Vec<&ast::Expr>> {
+    match &function.args {
+        FunctionArguments::None => Ok(Vec::new()),
+        FunctionArguments::Subquery(_) => {
+            Err(Error::plan(format!("{} does not take a query", function.name)))
+        }
+        FunctionArguments::List(list) => list
+            .args
+            .iter()
+            .map(|arg| match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => Ok(e),
+                other => Err(Error::plan(format!(
+                    "The argument '{other}' of {} is not supported",
+                    function.name
+                ))),
+            })
+            .collect(),
+    }
+}

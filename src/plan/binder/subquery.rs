@@ -1,0 +1,575 @@
+//! Subqueries: IN, EXISTS and scalar ones, as joins.
+//!
+//! A conjunct `[NOT] IN` or `[NOT] EXISTS` of WHERE becomes a semi or anti join. Anywhere else a
+//! subquery is a value: it is left-joined, and the value is a column of the join.
+
+use sqlparser::ast;
+
+use super::aggregate::GroupBy;
+use super::decorrelate::{Decorrelated, decorrelate};
+use super::expr::{
+    Context, SUBQUERY_BASE, and, boolean, case, compare, is_null, or,
+};
+use super::from::join;
+use super::scope::Scope;
+use super::{Binder, literal};
+use crate::aggregates;
+use crate::error::{Error, Result};
+use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::functions::Arg;
+use crate::plan::logical::{AggregateCall, JoinKind, LogicalNode, LogicalPlan};
+use crate::types::{Column, TypeKind};
+
+/// A subquery used as a value.
+pub(super) struct PendingSubquery {
+    plan: LogicalPlan,
+    form: Form,
+}
+
+enum Form {
+    /// The only column of the only row.
+    Scalar,
+    /// Whether there is a row.
+    Exists,
+    /// Whether the expressions, over the enclosing block, equal the columns of a row.
+    In(Vec<Expr>),
+}
+
+impl Binder<'_> {
+    /// Binds `(SELECT ..)` as a value.
+    pub(super) fn bind_scalar_subquery(
+        &mut self,
+        query: &ast::Query,
+        context: &mut Context<'_, '_>,
+    ) -> Result<Expr> {
+        let plan = self.bind_query(query, Some(context.scope))?;
+        let [column] = plan.schema.columns.as_slice() else {
+            return Err(Error::plan(format!(
+                "A scalar subquery must have one column, not {}",
+                plan.schema.len()
+            )));
+        };
+        let data_type = column.data_type.as_nullable();
+        self.put_aside(PendingSubquery { plan, form: Form::Scalar }, data_type, context)
+    }
+
+    /// Binds `EXISTS (SELECT ..)` as a value.
+    pub(super) fn bind_exists(
+        &mut self,
+        query: &ast::Query,
+        context: &mut Context<'_, '_>,
+    ) -> Result<Expr> {
+        let plan = self.bind_query(query, Some(context.scope))?;
+        let data_type = TypeKind::Boolean.not_null();
+        self.put_aside(PendingSubquery { plan, form: Form::Exists }, data_type, context)
+    }
+
+    /// Binds `x IN (SELECT ..)` as a value.
+    pub(super) fn bind_in_subquery(
+        &mut self,
+        left: &ast::Expr,
+        query: &ast::Query,
+        context: &mut Context<'_, '_>,
+    ) -> Result<Expr> {
+        let left = self.bind_in_left(left, context)?;
+        let plan = self.bind_query(query, Some(context.scope))?;
+        let (left, plan) = same_row(left, plan)?;
+        let nullable = left.iter().any(|e| e.data_type.nullable)
+            || plan.schema.columns.iter().any(|c| c.data_type.nullable);
+        let data_type = TypeKind::Boolean.with_nullable(nullable);
+        self.put_aside(PendingSubquery { plan, form: Form::In(left) }, data_type, context)
+    }
+
+    fn bind_in_left(
+        &mut self,
+        left: &ast::Expr,
+        context: &mut Context<'_, '_>,
+    ) -> Result<Vec<Expr>> {
+        match left {
+            ast::Expr::Tuple(items) => items.iter().map(|e| self.bind_expr(e, context)).collect(),
+            ast::Expr::Nested(inner) if matches!(**inner, ast::Expr::Tuple(_)) => {
+                self.bind_in_left(inner, context)
+            }
+            other => Ok(vec![self.bind_expr(other, context)?]),
+        }
+    }
+
+    fn put_aside(
+        &mut self,
+        pending: PendingSubquery,
+        data_type: crate::types::DataType,
+        context: &mut Context<'_, '_>,
+    ) -> Result<Expr> {
+        let clause = context.clause;
+        let Some(subqueries) = &mut context.subqueries else {
+            return Err(Error::plan(format!("A subquery is not allowed in {clause}")));
+        };
+        subqueries.push(pending);
+        Ok(Expr::column(SUBQUERY_BASE + subqueries.len() - 1, data_type))
+    }
+
+    /// WHERE: plain conjuncts filter, `IN` and `EXISTS` conjuncts become semi and anti joins.
+    pub(super) fn apply_where(
+        &mut self,
+        plan: LogicalPlan,
+        condition: &ast::Expr,
+        scope: &Scope<'_>,
+    ) -> Result<LogicalPlan> {
+        let mut conjuncts = Vec::new();
+        split_and(condition, &mut conjuncts);
+        let mut plain = Vec::new();
+        let mut subqueries = Vec::new();
+        let mut joins = Vec::new();
+        for conjunct in conjuncts {
+            match as_test(conjunct, false) {
+                Some(test) => joins.push(test),
+                None => {
+                    let mut context = Context::condition(scope, "WHERE");
+                    context.subqueries = Some(std::mem::take(&mut subqueries));
+                    let bound = self.bind_expr(conjunct, &mut context)?;
+                    subqueries = context.subqueries.take().unwrap_or_default();
+                    plain.push(boolean(bound, "WHERE")?);
+                }
+            }
+        }
+        let mut plan = plan;
+        if !plain.is_empty() {
+            let predicate = self.fold(and(plain))?;
+            plan = self.filter_with_subqueries(plan, predicate, subqueries, &Ok)?;
+        }
+        for test in joins {
+            plan = self.semi_join(plan, test, scope)?;
+        }
+        Ok(plan)
+    }
+
+    fn semi_join(
+        &mut self,
+        left: LogicalPlan,
+        test: Test<'_>,
+        scope: &Scope<'_>,
+    ) -> Result<LogicalPlan> {
+        let mut context = Context::condition(scope, "IN");
+        let values = match test.left {
+            Some(e) => self.bind_in_left(e, &mut context)?,
+            None => Vec::new(),
+        };
+        if context.subqueries.take().is_some_and(|s| !s.is_empty()) {
+            return Err(Error::plan("A subquery on the left side of IN is not supported"));
+        }
+        let right = self.bind_query(test.query, Some(scope))?;
+        let (values, right) =
+            if test.left.is_some() { same_row(values, right)? } else { (values, right) };
+        let width = left.schema.len();
+        let shown = right.schema.len();
+        let Decorrelated { plan: right, conditions, .. } = decorrelate(right, width)?;
+        let mut on = Vec::new();
+        for (i, value) in values.into_iter().enumerate() {
+            debug_assert!(i < shown);
+            let other = right.column(i).remap_columns(&|c| c + width);
+            let equal = compare(CompareOp::Eq, value.clone(), other.clone())?;
+            // NOT IN is unknown, hence not true, where a NULL is compared
+            let nullable = value.data_type.nullable || other.data_type.nullable;
+            on.push(if test.negated && nullable {
+                let mut unknown = Vec::new();
+                for side in [&value, &other] {
+                    if side.data_type.nullable {
+                        unknown.push(is_null(side.clone(), false));
+                    }
+                }
+                unknown.insert(0, equal);
+                or(unknown)
+            } else {
+                equal
+            });
+        }
+        on.extend(conditions);
+        let kind = if test.negated { JoinKind::Anti } else { JoinKind::Semi };
+        let on = (!on.is_empty()).then(|| and(on));
+        Ok(join(left, right, kind, on, (None, None)))
+    }
+
+    /// Left-joins subqueries used as values to `plan`; the answers are the values, over the columns
+    /// of the result. `outer` rewrites what the subqueries see of the block.
+    pub(super) fn join_subqueries(
+        &mut self,
+        mut plan: LogicalPlan,
+        subqueries: Vec<PendingSubquery>,
+        outer: &dyn Fn(Expr) -> Result<Expr>,
+    ) -> Result<(LogicalPlan, Vec<Expr>)> {
+        let mut values = Vec::new();
+        for subquery in subqueries {
+            let (joined, value) = match subquery.form {
+                Form::Scalar => self.join_scalar(plan, subquery.plan, outer)?,
+                Form::Exists => self.join_exists(plan, subquery.plan, outer)?,
+                Form::In(left) => {
+                    let left = left.into_iter().map(outer).collect::<Result<Vec<_>>>()?;
+                    self.join_in(plan, subquery.plan, left, outer)?
+                }
+            };
+            plan = joined;
+            values.push(value);
+        }
+        Ok((plan, values))
+    }
+
+    fn join_scalar(
+        &mut self,
+        left: LogicalPlan,
+        right: LogicalPlan,
+        outer: &dyn Fn(Expr) -> Result<Expr>,
+    ) -> Result<(LogicalPlan, Expr)> {
+        let width = left.schema.len();
+        let Decorrelated { plan: mut right, conditions, counts } = decorrelate(right, width)?;
+        let mut conditions = rewrite_outer(conditions, width, outer)?;
+        if !has_one_row(&right, !conditions.is_empty()) {
+            (right, conditions) = self.single_value(right, conditions, width)?;
+        }
+        let on = (!conditions.is_empty()).then(|| and(conditions));
+        let count = counts.first().copied().unwrap_or(false);
+        let joined = join(left, right, JoinKind::Left, on.clone(), (None, None));
+        let value = joined.column(width);
+        // COUNT of no rows is 0, not NULL
+        let value = if count && on.is_some() {
+            let zero = literal::bigint(0).cast_to(&value.data_type);
+            super::calls::coalesce(vec![value, zero])?
+        } else {
+            value
+        };
+        Ok((joined, value))
+    }
+
+    /// Checks that there is at most one row a key, which is what a scalar subquery may have.
+    fn single_value(
+        &mut self,
+        right: LogicalPlan,
+        conditions: Vec<Expr>,
+        width: usize,
+    ) -> Result<(LogicalPlan, Vec<Expr>)> {
+        let (keys, _) = equal_keys(&conditions, width);
+        if keys.len() != conditions.len() {
+            return Err(Error::plan(
+                "A correlated scalar subquery must compare its columns by equality",
+            )
+            .hint("rewrite it as a join with GROUP BY"));
+        }
+        let right_keys: Vec<usize> = keys.iter().map(|(_, r)| *r).collect();
+        let value = right.column(0);
+        let arg = Arg { data_type: value.data_type.clone(), literal: None };
+        let function = aggregates::resolve("SINGLE_VALUE", &[arg], false)?;
+        let call = AggregateCall {
+            data_type: function.result_type().clone(),
+            function,
+            args: vec![0],
+            distinct: false,
+            filter: None,
+            name: "EXPR$0".into(),
+        };
+        let mut schema = right.schema.project(&right_keys);
+        schema.columns.push(Column::new("EXPR$0", call.data_type.clone()));
+        let n = right_keys.len();
+        let aggregate = LogicalPlan::new(
+            LogicalNode::Aggregate {
+                input: Box::new(right),
+                keys: right_keys.clone(),
+                calls: vec![call],
+                ttl: None,
+            },
+            schema,
+        );
+        // value first, then the keys
+        let order: Vec<usize> = [n].into_iter().chain(0..n).collect();
+        let right = aggregate.project_columns(&order);
+        let conditions = keys
+            .into_iter()
+            .enumerate()
+            .map(|(i, (l, _))| {
+                let key = right.column(i + 1).remap_columns(&|c| c + width);
+                compare(CompareOp::Eq, l, key)
+            })
+            .collect::<Result<_>>()?;
+        Ok((right, conditions))
+    }
+
+    fn join_exists(
+        &mut self,
+        left: LogicalPlan,
+        right: LogicalPlan,
+        outer: &dyn Fn(Expr) -> Result<Expr>,
+    ) -> Result<(LogicalPlan, Expr)> {
+        let width = left.schema.len();
+        let Decorrelated { plan: right, conditions, .. } = decorrelate(right, width)?;
+        let conditions = rewrite_outer(conditions, width, outer)?;
+        let (keys, all_equal) = equal_keys(&conditions, width);
+        if !all_equal {
+            return Err(Error::plan("EXISTS as a value must compare its columns by equality")
+                .hint("use it as a condition of WHERE, joined with AND"));
+        }
+        let columns: Vec<usize> = keys.iter().map(|(_, r)| *r).collect();
+        let marked = self.distinct_marked(right, &columns)?;
+        let mark = width + marked.schema.len() - 1;
+        let on = keys
+            .into_iter()
+            .enumerate()
+            .map(|(i, (l, _))| {
+                compare(CompareOp::Eq, l, marked.column(i).remap_columns(&|c| c + width))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let on = (!on.is_empty()).then(|| and(on));
+        let joined = join(left, marked, JoinKind::Left, on, (None, None));
+        let value = is_null(joined.column(mark), true);
+        Ok((joined, value))
+    }
+
+    fn join_in(
+        &mut self,
+        left: LogicalPlan,
+        right: LogicalPlan,
+        values: Vec<Expr>,
+        outer: &dyn Fn(Expr) -> Result<Expr>,
+    ) -> Result<(LogicalPlan, Expr)> {
+        let width = left.schema.len();
+        let shown: Vec<usize> = (0..values.len()).collect();
+        let Decorrelated { plan: right, conditions, .. } = decorrelate(right, width)?;
+        let conditions = rewrite_outer(conditions, width, outer)?;
+        if !conditions.is_empty() {
+            return Err(Error::plan("A correlated IN inside OR or SELECT is not supported")
+                .hint("use it as a condition of WHERE, joined with AND"));
+        }
+        let nullable = values.iter().any(|e| e.data_type.nullable)
+            || right.schema.columns[..values.len()].iter().any(|c| c.data_type.nullable);
+        let mut left = left;
+        let mut counts = None;
+        if nullable {
+            // number of rows, and of rows without NULL
+            let mut calls = Vec::new();
+            let mut schema = crate::types::Schema::default();
+            for (i, args) in [Vec::new(), shown.clone()].into_iter().enumerate() {
+                let infos: Vec<Arg> = args
+                    .iter()
+                    .map(|a| Arg {
+                        data_type: right.schema.columns[*a].data_type.clone(),
+                        literal: None,
+                    })
+                    .collect();
+                let function = aggregates::resolve("COUNT", &infos, false)?;
+                schema.columns.push(Column::new(format!("$c{i}"), function.result_type().clone()));
+                calls.push(AggregateCall {
+                    data_type: function.result_type().clone(),
+                    function,
+                    args,
+                    distinct: false,
+                    filter: None,
+                    name: format!("$c{i}"),
+                });
+            }
+            let counted = LogicalPlan::new(
+                LogicalNode::Aggregate {
+                    input: Box::new(right.clone()),
+                    keys: Vec::new(),
+                    calls,
+                    ttl: None,
+                },
+                schema,
+            );
+            left = join(left, counted, JoinKind::Left, None, (None, None));
+            counts = Some((left.column(width), left.column(width + 1)));
+        }
+        let inner = left.schema.len();
+        let marked = self.distinct_marked(right, &shown)?;
+        let on = values
+            .iter()
+            .enumerate()
+            .map(|(i, value)| {
+                let other = marked.column(i).remap_columns(&|c| c + inner);
+                compare(CompareOp::Eq, value.clone(), other)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let joined = join(left, marked, JoinKind::Left, Some(and(on)), (None, None));
+        let mark = joined.column(joined.schema.len() - 1);
+        let found = is_null(mark, true);
+        let Some((rows, known)) = counts else { return Ok((joined, found)) };
+        let zero = |e: Expr| super::calls::coalesce(vec![e, literal::bigint(0)]);
+        let (rows, known) = (zero(rows)?, zero(known)?);
+        let null_left = or(values.iter().map(|v| is_null(v.clone(), false)).collect());
+        let unknown = literal::typed_null(&TypeKind::Boolean.nullable())?;
+        let value = case(
+            vec![
+                (compare(CompareOp::Eq, rows.clone(), literal::bigint(0))?, literal::boolean(false)),
+                (null_left, unknown.clone()),
+                (found, literal::boolean(true)),
+                (compare(CompareOp::Lt, known, rows)?, unknown),
+            ],
+            literal::boolean(false),
+        )?;
+        Ok((joined, value))
+    }
+
+    /// The distinct rows of `columns` with a last column that is never NULL.
+    fn distinct_marked(&mut self, plan: LogicalPlan, columns: &[usize]) -> Result<LogicalPlan> {
+        let distinct = if columns.is_empty() {
+            // one row if there is any
+            let mark = literal::boolean(true);
+            let schema =
+                crate::types::Schema::new(vec![Column::new("$mark", TypeKind::Boolean.not_null())]);
+            let marked = plan.project(vec![mark], schema);
+            let mut group = GroupBy::all_columns(&marked);
+            return self.plan_aggregate(marked, &mut group, &[], None);
+        } else {
+            let plan = plan.project_columns(columns);
+            let mut group = GroupBy::all_columns(&plan);
+            self.plan_aggregate(plan, &mut group, &[], None)?
+        };
+        let mut exprs: Vec<Expr> =
+            (0..distinct.schema.len()).map(|i| distinct.column(i)).collect();
+        exprs.push(literal::boolean(true));
+        let mut schema = distinct.schema.clone();
+        schema.columns.push(Column::new("$mark", TypeKind::Boolean.not_null()));
+        Ok(distinct.project(exprs, schema))
+    }
+
+    /// Joins a lateral subquery.
+    pub(super) fn lateral_join(
+        &mut self,
+        left: LogicalPlan,
+        right: LogicalPlan,
+        kind: JoinKind,
+    ) -> Result<LogicalPlan> {
+        if !matches!(kind, JoinKind::Inner | JoinKind::Left) {
+            return Err(Error::plan("LATERAL only supports CROSS, INNER and LEFT joins"));
+        }
+        let width = left.schema.len();
+        let shown = right.schema.len();
+        let Decorrelated { plan: right, conditions, counts } = decorrelate(right, width)?;
+        let on = (!conditions.is_empty()).then(|| and(conditions));
+        let correlated = on.is_some();
+        // a global aggregate has a row for every left row
+        let kind = if correlated && counts.iter().any(|c| *c) { JoinKind::Left } else { kind };
+        let joined = join(left, right, kind, on, (None, None));
+        if !counts.iter().any(|c| *c) || !correlated {
+            let kept: Vec<usize> = (0..width + shown).collect();
+            return Ok(joined.project_columns(&kept));
+        }
+        let mut exprs = Vec::new();
+        let mut schema = crate::types::Schema::default();
+        for i in 0..width + shown {
+            let mut column = joined.schema.columns[i].clone();
+            let mut e = joined.column(i);
+            if i >= width && counts[i - width] {
+                let zero = literal::bigint(0).cast_to(&e.data_type);
+                e = super::calls::coalesce(vec![e, zero])?;
+                column.data_type = e.data_type.clone();
+            }
+            schema.columns.push(column);
+            exprs.push(e);
+        }
+        Ok(joined.project(exprs, schema))
+    }
+}
+
+/// A conjunct that is a semi or anti join.
+struct Test<'q> {
+    left: Option<&'q ast::Expr>,
+    query: &'q ast::Query,
+    negated: bool,
+}
+
+fn as_test(e: &ast::Expr, negate: bool) -> Option<Test<'_>> {
+    match e {
+        ast::Expr::Nested(inner) => as_test(inner, negate),
+        ast::Expr::UnaryOp { op: ast::UnaryOperator::Not, expr } => as_test(expr, !negate),
+        ast::Expr::Exists { subquery, negated } => {
+            Some(Test { left: None, query: subquery, negated: *negated != negate })
+        }
+        ast::Expr::InSubquery { expr, subquery, negated } => {
+            Some(Test { left: Some(expr), query: subquery, negated: *negated != negate })
+        }
+        _ => None,
+    }
+}
+
+fn split_and<'q>(e: &'q ast::Expr, conjuncts: &mut Vec<&'q ast::Expr>) {
+    match e {
+        ast::Expr::BinaryOp { left, op: ast::BinaryOperator::And, right } => {
+            split_and(left, conjuncts);
+            split_and(right, conjuncts);
+        }
+        ast::Expr::Nested(inner)
+            if matches!(**inner, ast::Expr::BinaryOp { op: ast::BinaryOperator::And, .. }) =>
+        {
+            split_and(inner, conjuncts);
+        }
+        other => conjuncts.push(other),
+    }
+}
+
+/// Brings the left side of IN and the subquery's columns to common types.
+fn same_row(left: Vec<Expr>, plan: LogicalPlan) -> Result<(Vec<Expr>, LogicalPlan)> {
+    if left.len() != plan.schema.len() {
+        return Err(Error::plan(format!(
+            "Values passed to IN operator must have compatible types: {} and {} columns",
+            left.len(),
+            plan.schema.len()
+        )));
+    }
+    let mut common = Vec::new();
+    for (value, column) in left.iter().zip(&plan.schema.columns) {
+        common.push(crate::types::coerce::comparison_type(&value.data_type, &column.data_type)?);
+    }
+    let left = left.into_iter().zip(&common).map(|(e, t)| e.cast_to(t)).collect();
+    Ok((left, super::query::cast_columns(plan, &common)))
+}
+
+/// Whether a plan has exactly one row a correlation key: a global aggregate, through projections.
+fn has_one_row(plan: &LogicalPlan, correlated: bool) -> bool {
+    match &plan.node {
+        LogicalNode::Project { input, .. } => has_one_row(input, correlated),
+        LogicalNode::Aggregate { keys, .. } => keys.is_empty() || correlated,
+        LogicalNode::Values { rows } => rows.len() == 1,
+        _ => false,
+    }
+}
+
+/// The conditions that are `left expression = right column`; and whether all are.
+fn equal_keys(conditions: &[Expr], width: usize) -> (Vec<(Expr, usize)>, bool) {
+    let keys: Vec<_> = conditions
+        .iter()
+        .filter_map(|c| {
+            let ExprKind::Compare { op: CompareOp::Eq, left, right } = &c.kind else { return None };
+            let on_left = |e: &Expr| e.columns().iter().all(|c| *c < width);
+            match (left.as_column(), right.as_column()) {
+                (_, Some(r)) if r >= width && on_left(left) => Some(((**left).clone(), r - width)),
+                (Some(l), _) if l >= width && on_left(right) => {
+                    Some(((**right).clone(), l - width))
+                }
+                _ => None,
+            }
+        })
+        .collect();
+    let all = keys.len() == conditions.len();
+    (keys, all)
+}
+
+fn rewrite_outer(
+    conditions: Vec<Expr>,
+    width: usize,
+    outer: &dyn Fn(Expr) -> Result<Expr>,
+) -> Result<Vec<Expr>> {
+    conditions
+        .into_iter()
+        .map(|condition| {
+            let mut failed = None;
+            let rewritten = condition.transform(&mut |e| match e.kind {
+                ExprKind::Column(i) if i < width => match outer(e.clone()) {
+                    Ok(e) => e,
+                    Err(error) => {
+                        failed.get_or_insert(error);
+                        e
+                    }
+                },
+                _ => e,
+            });
+            failed.map_or(Ok(rewritten), Err)
+        })
+        .collect()
+}

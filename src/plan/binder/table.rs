@@ -1,0 +1,228 @@
+//! Base tables and views in FROM, and the hints on them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use sqlparser::ast;
+
+use super::Binder;
+use super::scope::Scope;
+use crate::catalog::{CatalogEntry, ColumnKind, TableDefinition, ViewDefinition};
+use crate::error::{Error, Result, did_you_mean};
+use crate::expr::Expr;
+use crate::plan::logical::{LogicalNode, LogicalPlan, Scan};
+use crate::types::{Column, Schema};
+
+/// `OPTIONS` of a table hint.
+pub(super) type TableHints = IndexMap<String, String>;
+
+impl Binder<'_> {
+    /// The relation called `parts`: a named subquery, a view or a table.
+    pub(super) fn bind_table(
+        &mut self,
+        parts: &[String],
+        hints: &TableHints,
+    ) -> Result<LogicalPlan> {
+        if let [name] = parts
+            && let Some(plan) = self.ctes.iter().rev().find_map(|scope| scope.get(name))
+        {
+            return Ok(plan.clone());
+        }
+        let path = crate::catalog::resolve_from(parts, &self.home.0, &self.home.1)?;
+        let Some(entry) = self.catalogs.get(&path) else {
+            let error = Error::plan(format!("Object '{}' not found", parts.join(".")));
+            let names = self.catalogs.names(&path.catalog, &path.database);
+            return Err(match did_you_mean(&path.name, names.iter().map(String::as_str)) {
+                Some(close) => error.hint(format!("did you mean `{close}`?")),
+                None => error.hint("SHOW TABLES lists what there is"),
+            });
+        };
+        match entry.clone() {
+            CatalogEntry::Table(table) => self.bind_base_table(table, hints),
+            CatalogEntry::View(view) => {
+                if !hints.is_empty() {
+                    return Err(Error::plan(format!(
+                        "View '{path}' cannot be enriched with new options"
+                    ))
+                    .hint("put the OPTIONS hint on the table inside the view"));
+                }
+                self.bind_view(&view)
+            }
+        }
+    }
+
+    pub(super) fn bind_table_by_name(&mut self, parts: &[String]) -> Result<LogicalPlan> {
+        self.bind_table(parts, &TableHints::new())
+    }
+
+    fn bind_view(&mut self, view: &Arc<ViewDefinition>) -> Result<LogicalPlan> {
+        if self.expanding.contains(&view.path) {
+            return Err(Error::plan(format!("View '{}' refers to itself", view.path)));
+        }
+        // the view's names resolve where it was created, and its text is elsewhere
+        let home = std::mem::replace(&mut self.home, view.home.clone());
+        let text = self.text.take();
+        let ctes = std::mem::take(&mut self.ctes);
+        self.expanding.push(view.path.clone());
+        let bound = self.bind_query(&view.query, None);
+        self.expanding.pop();
+        self.ctes = ctes;
+        self.text = text;
+        self.home = home;
+        let mut plan = bound.map_err(|e| e.context(format!("view '{}'", view.path)))?;
+        for (column, declared) in plan.schema.columns.iter_mut().zip(&view.schema.columns) {
+            column.name.clone_from(&declared.name);
+        }
+        Ok(plan)
+    }
+
+    /// Scan, computed columns in the declared order, watermark.
+    fn bind_base_table(
+        &mut self,
+        table: Arc<TableDefinition>,
+        hints: &TableHints,
+    ) -> Result<LogicalPlan> {
+        let mut options = table.options.clone();
+        if !hints.is_empty() && !self.config.dynamic_table_options() {
+            return Err(Error::plan(
+                "The 'OPTIONS' hint is allowed only when the config option \
+                 'table.dynamic-table-options.enabled' is set to true.",
+            ));
+        }
+        options.extend(hints.iter().map(|(k, v)| (k.clone(), v.clone())));
+        let stored: Vec<_> = table.stored_columns().cloned().collect();
+        let schema = Schema::new(
+            stored.iter().map(|c| Column::new(c.name.clone(), c.data_type.clone())).collect(),
+        );
+        let projection = (0..schema.len()).collect();
+        let scan = Scan { table: Arc::clone(&table), options: options.clone(), projection };
+        let plan = LogicalPlan::new(LogicalNode::Scan(scan), schema);
+        let plan = self.with_computed_columns(plan, &table)?;
+        let Some(watermark) = &table.watermark else { return Ok(plan) };
+        let column = plan.schema.index_of(&watermark.column).ok_or_else(|| {
+            Error::internal(format!("the row-time column '{}' is gone", watermark.column))
+        })?;
+        let text = self.text.take();
+        let expr = self.bind_scalar(&watermark.expr.ast, &plan.schema);
+        self.text = text;
+        let schema = plan.schema.clone();
+        Ok(LogicalPlan::new(
+            LogicalNode::WatermarkAssigner {
+                input: Box::new(plan),
+                column,
+                watermark: expr?,
+                options,
+            },
+            schema,
+        ))
+    }
+
+    fn with_computed_columns(
+        &mut self,
+        plan: LogicalPlan,
+        table: &TableDefinition,
+    ) -> Result<LogicalPlan> {
+        let text = self.text.take();
+        let mut exprs = Vec::new();
+        for column in &table.columns {
+            let expr = match &column.kind {
+                ColumnKind::Computed(declared) => self.bind_scalar(&declared.ast, &plan.schema),
+                _ => plan
+                    .schema
+                    .index_of(&column.name)
+                    .map(|i| plan.column(i))
+                    .ok_or_else(|| Error::internal(format!("column '{}' is gone", column.name))),
+            };
+            exprs.push(expr);
+        }
+        self.text = text;
+        let exprs = exprs
+            .into_iter()
+            .collect::<Result<Vec<Expr>>>()
+            .map_err(|e| e.context(format!("table '{}'", table.path)))?;
+        let schema = table.schema();
+        let identity = schema.len() == plan.schema.len()
+            && exprs.iter().enumerate().all(|(i, e)| e.as_column() == Some(i));
+        if identity {
+            return Ok(LogicalPlan { schema, ..plan });
+        }
+        Ok(plan.project(exprs, schema))
+    }
+
+    /// Takes up the hints of a block: `STATE_TTL('t' = '1d')`, `LOOKUP('table' = 't', ..)`.
+    pub(super) fn push_hints(&mut self, select: &ast::Select) -> Result<()> {
+        let mut ttl = BTreeMap::new();
+        let mut lookup = BTreeMap::new();
+        for hint in crate::sql::select_hints(select)? {
+            match hint.name.as_str() {
+                "STATE_TTL" => {
+                    for (table, time) in &hint.options {
+                        let ms = crate::config::parse_duration(time).ok_or_else(|| {
+                            Error::plan(format!("'{time}' is not a time to live"))
+                                .hint("write for example '1d', '12 h' or '30 min'")
+                        })?;
+                        ttl.insert(table.clone(), ms);
+                    }
+                }
+                "LOOKUP" => {
+                    let options: IndexMap<_, _> = hint.options.iter().cloned().collect();
+                    let Some(table) = options.get("table") else {
+                        return Err(Error::plan("Invalid LOOKUP hint: the option 'table' is missing"));
+                    };
+                    lookup.insert(table.clone(), options.clone());
+                }
+                // ways of executing that have no meaning here, as in Flink's streaming mode
+                "BROADCAST" | "SHUFFLE_HASH" | "SHUFFLE_MERGE" | "NEST_LOOP" | "MULTI_JOIN" => {}
+                other => {
+                    return Err(Error::plan(format!("Hint '{other}' is not known"))
+                        .hint("known hints: STATE_TTL, LOOKUP, OPTIONS (after a table)"));
+                }
+            }
+        }
+        self.ttl_hints.push(ttl);
+        self.lookup_hints.push(lookup);
+        Ok(())
+    }
+
+    /// Refuses a `STATE_TTL` for what is no table of the block.
+    pub(super) fn check_ttl_hints(&self, scope: &Scope<'_>) -> Result<()> {
+        let Some(hints) = self.ttl_hints.last() else { return Ok(()) };
+        let unknown: Vec<_> = hints
+            .keys()
+            .filter(|name| !scope.columns.iter().any(|c| c.qualifier.last() == Some(*name)))
+            .map(|name| format!("`{name}` in `STATE_TTL`"))
+            .collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        Err(Error::plan(format!(
+            "The options of following hints cannot match the name of input tables or views: \n{}",
+            unknown.join("\n")
+        )))
+    }
+
+    /// The TTL hint for the only table of a block.
+    pub(super) fn ttl_of(&self, scope: &Scope<'_>) -> Option<i64> {
+        self.ttl_of_side(scope, 0..usize::MAX)
+    }
+
+    /// The TTL hint for a table whose columns lie in `range`.
+    pub(super) fn ttl_of_side(
+        &self,
+        scope: &Scope<'_>,
+        range: std::ops::Range<usize>,
+    ) -> Option<i64> {
+        let hints = self.ttl_hints.last()?;
+        scope
+            .columns
+            .iter()
+            .filter(|c| c.expr.as_column().is_some_and(|i| range.contains(&i)))
+            .find_map(|c| hints.get(c.qualifier.last()?).copied())
+    }
+
+    /// The LOOKUP hint for the table with this alias.
+    pub(super) fn lookup_hint(&self, table: &str) -> Option<IndexMap<String, String>> {
+        self.lookup_hints.last()?.get(table).cloned()
+    }
+}
