@@ -2,14 +2,17 @@
 
 use sqlparser::ast::{self, DuplicateTreatment, FunctionArguments, GroupByExpr};
 
-use super::expr::{AGGREGATE_BASE, Context, OVER_BASE, boolean, case, compare};
+use super::expr::{AGGREGATE_BASE, Context, OVER_BASE, WINDOW_BASE, boolean, case, compare};
 use super::scope::Scope;
+use super::window::GroupWindow;
 use super::{Binder, calls, literal};
 use crate::aggregates::{self, AggregateRef};
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::functions::Arg;
-use crate::plan::logical::{AggregateCall, LogicalNode, LogicalPlan};
+use crate::plan::logical::{
+    AggregateCall, LogicalNode, LogicalPlan, WindowShape, WindowSpec,
+};
 use crate::types::{Column, Schema, TimeAttribute, TypeKind};
 
 /// An aggregate call met in an expression; its parts are over the block's input.
@@ -157,6 +160,12 @@ impl Binder<'_> {
         let mut group = GroupBy { present: !items.is_empty(), ..GroupBy::default() };
         // the sets are the product of the items' alternatives
         for item in items {
+            if let Some(window) = self.bind_group_window(item, scope, input)? {
+                if group.window.replace(window).is_some() {
+                    return self.refuse(item, "Only one group window is allowed in GROUP BY");
+                }
+                continue;
+            }
             let alternatives = self.grouping_alternatives(item, scope, &mut group)?;
             group.sets = group
                 .sets
@@ -263,10 +272,12 @@ impl Binder<'_> {
     pub(super) fn plan_aggregate(
         &mut self,
         input: LogicalPlan,
-        group: &GroupBy,
+        group: &mut GroupBy,
         pending: &[PendingAggregate],
         ttl: Option<i64>,
     ) -> Result<LogicalPlan> {
+        group.calls = pending.len();
+        let group = &*group;
         // 1. keys, arguments and filters as columns
         let mut exprs: Vec<Expr> = Vec::new();
         let mut schema = Schema::default();
@@ -308,6 +319,15 @@ impl Binder<'_> {
                 function,
                 name: format!("EXPR${i}"),
             });
+        }
+        if let Some(window) = &group.window {
+            let time_column = exprs.len();
+            let mut column = Column::new("$time", window.time.data_type.clone());
+            column.time = Some(window.attribute);
+            exprs.push(window.time.clone());
+            schema.columns.push(column);
+            let projected = input.project(exprs, schema);
+            return group_window(projected, group.keys.len(), time_column, window, calls);
         }
         let projected = input.project(exprs, schema);
         // 2. grouping sets
@@ -368,6 +388,10 @@ pub(super) struct GroupBy {
     pub(super) names: Vec<Option<String>>,
     /// Time attributes among the keys.
     pub(super) times: Vec<Option<TimeAttribute>>,
+    /// Number of aggregate calls, once planned.
+    calls: usize,
+    /// The deprecated window among the keys.
+    pub(super) window: Option<GroupWindow>,
     /// Grouping sets, as indices of keys; one set without GROUPING SETS, ROLLUP, CUBE.
     pub(super) sets: Vec<Vec<usize>>,
 }
@@ -379,6 +403,8 @@ impl Default for GroupBy {
             keys: Vec::new(),
             names: Vec::new(),
             times: Vec::new(),
+            calls: 0,
+            window: None,
             sets: vec![Vec::new()],
         }
     }
@@ -393,6 +419,8 @@ impl GroupBy {
             keys: (0..columns.len()).map(|i| plan.column(i)).collect(),
             names: columns.iter().map(|c| Some(c.name.clone())).collect(),
             times: columns.iter().map(|c| c.time).collect(),
+            calls: 0,
+            window: None,
             sets: vec![(0..columns.len()).collect()],
         }
     }
@@ -455,6 +483,12 @@ impl GroupBy {
             ExprKind::Column(i) if (AGGREGATE_BASE..OVER_BASE).contains(&i) => {
                 Expr::column(self.keys.len() + i - AGGREGATE_BASE, expr.data_type)
             }
+            ExprKind::Column(i) if i >= WINDOW_BASE => {
+                if self.window.is_none() {
+                    refused.get_or_insert("a property of a group window".into());
+                }
+                Expr::column(self.keys.len() + self.calls + i - WINDOW_BASE, expr.data_type)
+            }
             ExprKind::Column(i) if i < AGGREGATE_BASE => {
                 let name = input.columns.get(i).map(|c| c.name.clone());
                 refused.get_or_insert(name.unwrap_or_default());
@@ -480,6 +514,39 @@ fn expand(input: LogicalPlan, group: &GroupBy) -> LogicalPlan {
     }
     schema.columns.push(Column::new("$e", TypeKind::BigInt.not_null()));
     LogicalPlan::new(LogicalNode::Expand { input: Box::new(input), sets }, schema)
+}
+
+fn group_window(
+    input: LogicalPlan,
+    keys: usize,
+    time_column: usize,
+    window: &GroupWindow,
+    calls: Vec<AggregateCall>,
+) -> Result<LogicalPlan> {
+    if let WindowShape::Hop { slide, size, .. } = window.shape
+        && size < slide
+    {
+        return Err(Error::plan("The size of HOP must not be smaller than its slide"));
+    }
+    let keys: Vec<usize> = (0..keys).collect();
+    let mut output = input.schema.project(&keys);
+    output.columns.extend(calls.iter().map(|c| Column::new(c.name.clone(), c.data_type.clone())));
+    let stamp = TypeKind::Timestamp(3).not_null();
+    output.columns.push(Column::new("window_start", stamp.clone()));
+    output.columns.push(Column::new("window_end", stamp));
+    let kind = match (&window.time.data_type.kind, window.attribute) {
+        (TypeKind::TimestampLtz(_), _) | (_, TimeAttribute::Proctime) => TypeKind::TimestampLtz(3),
+        _ => TypeKind::Timestamp(3),
+    };
+    output.columns.push(Column {
+        name: "window_time".into(),
+        data_type: kind.not_null(),
+        time: Some(window.attribute),
+    });
+    let window = WindowSpec { shape: window.shape, time_column, partition: Vec::new() };
+    let node =
+        LogicalNode::GroupWindowAggregate { input: Box::new(input), window, keys, calls };
+    Ok(LogicalPlan::new(node, output))
 }
 
 fn arg_info(expr: &Expr) -> Arg {

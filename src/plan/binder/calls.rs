@@ -25,6 +25,15 @@ impl Binder<'_> {
             return Err(refusal);
         }
         let args = arguments(function)?;
+        if let Some((time, _)) = args.split_first()
+            && super::window::window_property(&name, None).is_some()
+        {
+            let clause = context.aggregates.take();
+            let time = self.bind_expr(time, context);
+            context.aggregates = clause;
+            let property = super::window::window_property(&name, Some(&time?));
+            return property.ok_or_else(|| Error::internal("a window property without a type"));
+        }
         match name.as_str() {
             "COALESCE" => {
                 let args = self.bind_all(&args, context)?;

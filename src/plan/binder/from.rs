@@ -112,7 +112,7 @@ impl Binder<'_> {
         parent: Option<&'p Scope<'p>>,
     ) -> Result<Relation<'p>> {
         match factor {
-            TableFactor::Table { name, alias, args: None, version, sample, .. } => {
+            TableFactor::Table { name, alias, args: None, version, sample, with_hints, .. } => {
                 if sample.is_some() {
                     return Err(Error::plan("TABLESAMPLE is not supported in streaming mode"));
                 }
@@ -122,8 +122,17 @@ impl Binder<'_> {
                     )
                     .hint("write ... JOIN t FOR SYSTEM_TIME AS OF left.time ON ..."));
                 }
-                let (name, hints) = crate::sql::table_hints(factor, name)?;
-                let parts = object_parts(&name)?;
+                let mut hints = super::table::TableHints::new();
+                for hint in crate::sql::hints::of_table(with_hints) {
+                    match hint.name.as_str() {
+                        "OPTIONS" => hints.extend(hint.options),
+                        other => {
+                            return Err(Error::plan(format!("Hint '{other}' is not known here"))
+                                .hint("a table takes /*+ OPTIONS('key' = 'value') */"));
+                        }
+                    }
+                }
+                let parts = object_parts(name)?;
                 let plan = self.bind_table(&parts, &hints)?;
                 let qualifier = match alias {
                     Some(alias) => vec![alias.name.value.clone()],
@@ -139,6 +148,11 @@ impl Binder<'_> {
             }
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
                 self.bind_joins(table_with_joins, None, parent)
+            }
+            TableFactor::NestedJoin { table_with_joins, alias: Some(alias) } => {
+                let inner = self.bind_joins(table_with_joins, None, parent)?;
+                let qualifier = vec![alias.name.value.clone()];
+                self.named(inner.plan, Some(alias), qualifier, parent)
             }
             TableFactor::UNNEST { .. } => {
                 let one = Relation {
@@ -157,8 +171,8 @@ impl Binder<'_> {
                 self.named(plan, alias.as_ref(), qualifier, parent)
             }
             _ => {
-                if let Some((function, alias)) = crate::sql::window_function(factor) {
-                    let plan = self.bind_window_function(&function, parent)?;
+                if let Some((function, alias)) = super::window::window_function(factor) {
+                    let plan = self.bind_window_function(function, parent)?;
                     let qualifier =
                         alias.map(|a| vec![a.name.value.clone()]).unwrap_or_default();
                     return self.named(plan, alias, qualifier, parent);
@@ -477,7 +491,7 @@ fn temporal_version(factor: &TableFactor) -> Option<&ast::Expr> {
 
 /// The call inside `LATERAL TABLE(f(x))` or `TABLE(f(x))`, if it is no windowing function.
 fn lateral_call(factor: &TableFactor) -> Option<(&ast::Function, Option<&ast::TableAlias>)> {
-    if crate::sql::window_function(factor).is_some() {
+    if super::window::window_function(factor).is_some() {
         return None;
     }
     match factor {

@@ -45,8 +45,9 @@ pub struct Binder<'a> {
     home: (String, String),
     /// Views being expanded, to stop at a cycle.
     expanding: Vec<ObjectPath>,
-    /// Finds positions of syntax nodes; off inside views, whose text is elsewhere.
-    text: Option<&'a str>,
+    /// Whether syntax nodes have positions in the statement; not inside views, whose text is
+    /// elsewhere.
+    positions: bool,
     /// `STATE_TTL` hints of the query blocks being bound, by table alias, ms.
     ttl_hints: Vec<BTreeMap<String, i64>>,
     /// `LOOKUP` hints of the query blocks being bound, by table alias.
@@ -54,14 +55,12 @@ pub struct Binder<'a> {
 }
 
 impl<'a> Binder<'a> {
-    /// A binder over the session's catalogs, functions and settings. `text` is the statement, for
-    /// positions in errors.
+    /// A binder over the session's catalogs, functions and settings.
     #[must_use]
     pub fn new(
         catalogs: &'a Catalogs,
         functions: &'a FunctionRegistry,
         config: &'a Configuration,
-        text: Option<&'a str>,
     ) -> Self {
         let (catalog, database) = catalogs.current();
         Self {
@@ -72,7 +71,7 @@ impl<'a> Binder<'a> {
             ctes: Vec::new(),
             home: (catalog.into(), database.into()),
             expanding: Vec::new(),
-            text,
+            positions: true,
             ttl_hints: Vec::new(),
             lookup_hints: Vec::new(),
         }
@@ -108,7 +107,10 @@ impl<'a> Binder<'a> {
 
     /// Puts the position of `node` on an error that has none.
     fn located<T>(&self, node: &impl sqlparser::ast::Spanned, result: Result<T>) -> Result<T> {
-        result.map_err(|e| match self.text.and_then(|text| crate::sql::span_of(text, node)) {
+        if !self.positions {
+            return result;
+        }
+        result.map_err(|e| match crate::sql::span_of(node) {
             Some(span) => e.at(span),
             None => e,
         })

@@ -62,13 +62,13 @@ impl Binder<'_> {
         }
         // the view's names resolve where it was created, and its text is elsewhere
         let home = std::mem::replace(&mut self.home, view.home.clone());
-        let text = self.text.take();
+        let positions = std::mem::replace(&mut self.positions, false);
         let ctes = std::mem::take(&mut self.ctes);
         self.expanding.push(view.path.clone());
         let bound = self.bind_query(&view.query, None);
         self.expanding.pop();
         self.ctes = ctes;
-        self.text = text;
+        self.positions = positions;
         self.home = home;
         let mut plan = bound.map_err(|e| e.context(format!("view '{}'", view.path)))?;
         for (column, declared) in plan.schema.columns.iter_mut().zip(&view.schema.columns) {
@@ -103,9 +103,9 @@ impl Binder<'_> {
         let column = plan.schema.index_of(&watermark.column).ok_or_else(|| {
             Error::internal(format!("the row-time column '{}' is gone", watermark.column))
         })?;
-        let text = self.text.take();
+        let positions = std::mem::replace(&mut self.positions, false);
         let expr = self.bind_scalar(&watermark.expr.ast, &plan.schema);
-        self.text = text;
+        self.positions = positions;
         let schema = plan.schema.clone();
         Ok(LogicalPlan::new(
             LogicalNode::WatermarkAssigner {
@@ -123,7 +123,7 @@ impl Binder<'_> {
         plan: LogicalPlan,
         table: &TableDefinition,
     ) -> Result<LogicalPlan> {
-        let text = self.text.take();
+        let positions = std::mem::replace(&mut self.positions, false);
         let mut exprs = Vec::new();
         for column in &table.columns {
             let expr = match &column.kind {
@@ -136,7 +136,7 @@ impl Binder<'_> {
             };
             exprs.push(expr);
         }
-        self.text = text;
+        self.positions = positions;
         let exprs = exprs
             .into_iter()
             .collect::<Result<Vec<Expr>>>()
@@ -154,7 +154,7 @@ impl Binder<'_> {
     pub(super) fn push_hints(&mut self, select: &ast::Select) -> Result<()> {
         let mut ttl = BTreeMap::new();
         let mut lookup = BTreeMap::new();
-        for hint in crate::sql::select_hints(select)? {
+        for hint in crate::sql::hints::of_select(select)? {
             match hint.name.as_str() {
                 "STATE_TTL" => {
                     for (table, time) in &hint.options {
