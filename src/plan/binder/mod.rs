@@ -22,13 +22,15 @@ use std::collections::BTreeMap;
 
 use sqlparser::ast;
 
+pub(crate) use expr::and;
+pub(crate) use from::join_schema;
 pub use scope::Scope;
 
 use crate::catalog::{Catalogs, ObjectPath, resolve_from};
 use crate::config::Configuration;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
-use crate::functions::Environment;
+use crate::types::cast::Environment;
 use crate::functions::registry::FunctionRegistry;
 use crate::plan::logical::LogicalPlan;
 use crate::types::{DataType, Schema};

@@ -1,0 +1,14 @@
+//! Rewrites of the logical plan that keep its meaning.
+//!
+//! Joins are never reordered: what a join emits, and when, is part of what the user wrote.
+
+mod filters;
+mod prune;
+
+use super::logical::LogicalPlan;
+
+/// Pushes filters down, finds Top-N, and leaves out columns that nobody reads.
+#[must_use]
+pub fn rewrite(plan: LogicalPlan) -> LogicalPlan {
+    prune::prune_all(filters::push_down(plan))
+}
