@@ -1,8 +1,10 @@
 //! Ebbflow: Flink SQL without the cluster.
 
 pub mod aggregates;
+pub mod catalog;
 pub mod changelog;
 pub mod checkpoint;
+pub mod config;
 pub mod connectors;
 pub mod error;
 pub mod expr;
@@ -10,6 +12,7 @@ pub mod formats;
 pub mod functions;
 pub mod graph;
 pub mod operators;
+pub mod plan;
 pub mod runtime;
 pub mod sql;
 pub mod state;

@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 
 use super::doc::{FunctionDoc, FunctionKind};
 use super::signature::families;
+use super::table::TableFunctionRef;
 use super::{Arg, FunctionRef, TOPICS, operators, others};
 use crate::error::{Error, Result, did_you_mean};
 
@@ -24,6 +25,7 @@ pub struct Entry {
 #[derive(Debug, Clone)]
 pub struct FunctionRegistry {
     entries: IndexMap<String, Entry>,
+    table_functions: IndexMap<String, TableFunctionRef>,
 }
 
 impl Default for FunctionRegistry {
@@ -38,6 +40,7 @@ impl FunctionRegistry {
     pub fn empty() -> Self {
         Self {
             entries: IndexMap::new(),
+            table_functions: IndexMap::new(),
         }
     }
 
@@ -134,6 +137,17 @@ impl FunctionRegistry {
             self.entries.sort_unstable_keys();
         }
         true
+    }
+
+    /// The table function called `name`, in any case.
+    #[must_use]
+    pub fn table_function(&self, name: &str) -> Option<TableFunctionRef> {
+        self.table_functions.get(&name.to_uppercase()).cloned()
+    }
+
+    /// Adds a user's table function, or replaces one of the same name.
+    pub fn register_table_function(&mut self, function: TableFunctionRef) {
+        self.table_functions.insert(function.name().to_uppercase(), function);
     }
 
     /// The function called `name` for a call with `args`.

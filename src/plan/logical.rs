@@ -9,7 +9,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::match_recognize::MatchSpec;
-use crate::aggregates::AggregateRef;
+use crate::aggregates::AggregateFunction;
 use crate::catalog::TableDefinition;
 use crate::expr::Expr;
 use crate::functions::table::TableFunctionRef;
@@ -89,7 +89,7 @@ pub struct SortKey {
 #[derive(Debug, Clone)]
 pub struct AggregateCall {
     /// The function.
-    pub function: AggregateRef,
+    pub function: AggregateFunction,
     /// Arguments, as input columns.
     pub args: Vec<usize>,
     /// `DISTINCT`.
@@ -106,7 +106,7 @@ pub struct AggregateCall {
 #[derive(Debug, Clone)]
 pub enum OverFunction {
     /// An aggregate function.
-    Aggregate(AggregateRef),
+    Aggregate(AggregateFunction),
     /// `ROW_NUMBER()`.
     RowNumber,
     /// `RANK()`.

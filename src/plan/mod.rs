@@ -8,3 +8,4 @@
 pub mod binder;
 pub mod logical;
 pub mod match_recognize;
+pub mod rewrite;

@@ -6,7 +6,7 @@ use super::expr::{AGGREGATE_BASE, Context, OVER_BASE, WINDOW_BASE, boolean, case
 use super::scope::Scope;
 use super::window::GroupWindow;
 use super::{Binder, calls, literal};
-use crate::aggregates::{self, AggregateRef};
+use crate::aggregates::{self, AggregateFunction, CallContext};
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::functions::Arg;
@@ -27,7 +27,7 @@ pub(super) struct PendingAggregate {
 /// What an aggregate call computes.
 pub(super) enum PendingFunction {
     /// An aggregate function.
-    Aggregate(AggregateRef),
+    Aggregate(AggregateFunction),
     /// `GROUPING(..)`, `GROUPING_ID(..)`: a number made of the grouping set.
     Grouping,
     /// `GROUP_ID()`.
@@ -40,6 +40,11 @@ impl PendingAggregate {
             && self.distinct == other.distinct
             && self.args.len() == other.args.len()
             && self.args.iter().zip(&other.args).all(|(a, b)| a.same(b))
+            && match (&self.function, &other.function) {
+                (PendingFunction::Aggregate(a), PendingFunction::Aggregate(b)) => a == b,
+                (PendingFunction::Aggregate(_), _) | (_, PendingFunction::Aggregate(_)) => false,
+                _ => true,
+            }
             && match (&self.filter, &other.filter) {
                 (None, None) => true,
                 (Some(a), Some(b)) => a.same(b),
@@ -102,12 +107,43 @@ impl Binder<'_> {
                 Ok((pending(PendingFunction::GroupId), TypeKind::BigInt.not_null()))
             }
             _ => {
-                let infos: Vec<Arg> = args.iter().map(arg_info).collect();
-                let function = aggregates::resolve(name, &infos, distinct)?;
-                let data_type = function.result_type().clone();
-                Ok((pending(PendingFunction::Aggregate(function)), data_type))
+                let call =
+                    CallContext { grouped: context.grouped, filtered: filter.is_some(), distinct };
+                let (function, args) = self.resolve_aggregate(name, args, call)?;
+                let data_type = function.returns().clone();
+                let pending = PendingAggregate {
+                    name: name.into(),
+                    args,
+                    distinct,
+                    filter,
+                    function: PendingFunction::Aggregate(function),
+                };
+                Ok((pending, data_type))
             }
         }
+    }
+
+    /// The function of a call, and its arguments as the columns that it takes.
+    pub(super) fn resolve_aggregate(
+        &self,
+        name: &str,
+        mut args: Vec<Expr>,
+        context: CallContext,
+    ) -> Result<(AggregateFunction, Vec<Expr>)> {
+        if matches!(name, "JSON_OBJECTAGG" | "JSON_ARRAYAGG")
+            && let Some(value) = args.pop()
+        {
+            args.push(self.call("JSON_STRING", vec![value])?);
+        }
+        let infos: Vec<Arg> = args.iter().map(arg_info).collect();
+        let function = aggregates::resolve(name, &infos, context)?;
+        let args = function
+            .positions()
+            .iter()
+            .zip(function.inputs())
+            .map(|(i, t)| args[*i].clone().cast_to(t))
+            .collect();
+        Ok((function, args))
     }
 
     /// Arguments, DISTINCT and FILTER of a call.
@@ -310,12 +346,12 @@ impl Binder<'_> {
         let mut calls = Vec::new();
         for (i, call) in pending.iter().enumerate() {
             let PendingFunction::Aggregate(function) = &call.function else { continue };
-            let function = if group.present { function.clone() } else { function.global() };
+            let function = function.clone();
             calls.push(AggregateCall {
                 args: call.args.iter().map(&mut column_of).collect(),
                 filter: call.filter.as_ref().map(&mut column_of),
-                distinct: call.distinct,
-                data_type: function.result_type().clone(),
+                distinct: call.distinct && function.minds_duplicates(),
+                data_type: function.returns().clone(),
                 function,
                 name: format!("EXPR${i}"),
             });

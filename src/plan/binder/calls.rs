@@ -100,7 +100,7 @@ pub(super) fn coalesce(args: Vec<Expr>) -> Result<Expr> {
     if args.is_empty() {
         return Err(Error::plan("COALESCE needs at least one argument"));
     }
-    let Some(common) = crate::types::coerce::common_type(&types) else {
+    let Some(common) = crate::types::coerce::common_argument_type(&types) else {
         let types: Vec<_> = types.iter().map(|t| t.kind.to_string()).collect();
         return Err(Error::plan(format!(
             "The arguments of COALESCE have no common type: {}",

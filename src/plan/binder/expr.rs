@@ -13,7 +13,8 @@ use super::scope::{Scope, access_fields};
 use super::subquery::PendingSubquery;
 use super::{Binder, literal};
 use crate::error::{Error, Result};
-use crate::expr::{CastMode, CompareOp, Expr, ExprKind};
+use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::types::cast::CastMode;
 use crate::functions::Arg;
 use crate::types::{DataType, RowField, Schema, TimeAttribute, TypeKind, coerce};
 
@@ -40,6 +41,8 @@ pub(super) struct Context<'c, 's> {
     pub(super) named_windows: &'c [ast::NamedWindowDefinition],
     /// The clause, for messages.
     pub(super) clause: &'static str,
+    /// Whether the block has group keys.
+    pub(super) grouped: bool,
 }
 
 impl<'c, 's> Context<'c, 's> {
@@ -52,6 +55,7 @@ impl<'c, 's> Context<'c, 's> {
             subqueries: None,
             named_windows: &[],
             clause: "this expression",
+            grouped: false,
         }
     }
 
@@ -116,7 +120,7 @@ impl Binder<'_> {
                     .iter()
                     .map(|item| {
                         let item = self.bind_expr(item, context)?;
-                        compare(CompareOp::Eq, value.clone(), item)
+                        compare_as(CompareOp::Eq, false, value.clone(), item)
                     })
                     .collect::<Result<Vec<_>>>()?;
                 Ok(negate_if(*negated, or(tests)))
@@ -180,22 +184,11 @@ impl Binder<'_> {
 
     /// Applies the scalar function `name`.
     pub(super) fn call(&self, name: &str, args: Vec<Expr>) -> Result<Expr> {
-        let Some(function) = self.functions.get(name) else {
-            let types: Vec<_> = args.iter().map(|a| super::family(&a.data_type)).collect();
-            let error = Error::plan(format!(
-                "No match found for function signature {name}({})",
-                types.join(", ")
-            ));
-            let names = self.functions.names();
-            return Err(match crate::error::did_you_mean(name, names.iter().map(String::as_str)) {
-                Some(close) => error.hint(format!("did you mean {close}?")),
-                None => error.hint("SHOW FUNCTIONS lists all functions"),
-            });
-        };
         let infos: Vec<Arg> = args
             .iter()
             .map(|a| Arg { data_type: a.data_type.clone(), literal: a.as_literal().cloned() })
             .collect();
+        let function = self.functions.find(name, &infos)?;
         let signature = function.resolve(&infos)?;
         let args =
             args.into_iter().zip(&signature.args).map(|(arg, want)| arg.cast_to(want)).collect();
@@ -469,10 +462,33 @@ pub(crate) fn boolean(input: Expr, what: &str) -> Result<Expr> {
 
 /// Compares, both sides brought to one type.
 pub(crate) fn compare(op: CompareOp, left: Expr, right: Expr) -> Result<Expr> {
-    let common = coerce::comparison_type(&left.data_type, &right.data_type)?;
+    let equality = matches!(
+        op,
+        CompareOp::Eq | CompareOp::NotEq | CompareOp::Distinct | CompareOp::NotDistinct
+    );
+    compare_as(op, equality, left, right)
+}
+
+/// Compares by the rules of `=` (`equality`) or by those of an order and of IN.
+fn compare_as(op: CompareOp, equality: bool, left: Expr, right: Expr) -> Result<Expr> {
+    let common = coerce::comparison(equality, &left.data_type, &right.data_type)?;
+    let meet = |side: Expr| {
+        if side.data_type.to_arrow() == common.data_type.to_arrow() {
+            return side;
+        }
+        let from_text = side.data_type.kind.is_string() && side.as_literal().is_none();
+        if common.lenient && from_text {
+            let target = common.data_type.as_nullable();
+            return Expr::new(
+                ExprKind::Cast { input: Box::new(side), mode: CastMode::Try },
+                target,
+            );
+        }
+        side.cast_to(&common.data_type)
+    };
+    let (left, right) = (meet(left), meet(right));
     let nullable = !matches!(op, CompareOp::Distinct | CompareOp::NotDistinct)
         && (left.data_type.nullable || right.data_type.nullable);
-    let (left, right) = (left.cast_to(&common), right.cast_to(&common));
     Ok(Expr::new(
         ExprKind::Compare { op, left: Box::new(left), right: Box::new(right) },
         TypeKind::Boolean.with_nullable(nullable),

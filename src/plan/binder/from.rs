@@ -164,11 +164,8 @@ impl Binder<'_> {
                 };
                 self.bind_unnest(one, factor, JoinKind::Inner, &JoinConstraint::None)
             }
-            TableFactor::MatchRecognize { alias, .. } => {
-                let plan = self.bind_match_recognize(factor, parent)?;
-                let qualifier =
-                    alias.as_ref().map(|a| vec![a.name.value.clone()]).unwrap_or_default();
-                self.named(plan, alias.as_ref(), qualifier, parent)
+            TableFactor::MatchRecognize { .. } => {
+                Err(Error::plan("MATCH_RECOGNIZE is not supported yet"))
             }
             _ => {
                 if let Some((function, alias)) = super::window::window_function(factor) {

@@ -6,7 +6,7 @@ use sqlparser::ast::{self, DateTimeField, Value};
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::types::literal::{self, Literal};
-use crate::types::parse::{IntervalQualifier, IntervalUnit};
+use crate::types::parse::{IntervalField, IntervalQualifier};
 use crate::types::{DataType, TypeKind};
 
 fn expr((value, data_type): Literal) -> Expr {
@@ -90,7 +90,13 @@ pub(super) fn interval(text: &str, interval: &ast::Interval) -> Result<Expr> {
         return Err(Error::plan(format!("INTERVAL '{text}' has no unit"))
             .hint(format!("write INTERVAL '{text}' SECOND, MINUTE, HOUR, DAY, MONTH or YEAR")));
     };
-    let qualifier = IntervalQualifier::new(from, unit(&interval.last_field)?);
+    let digits = |n: Option<u64>| n.and_then(|n| u32::try_from(n).ok());
+    let qualifier = IntervalQualifier {
+        from,
+        to: unit(&interval.last_field)?,
+        precision: digits(interval.leading_precision),
+        fraction: digits(interval.fractional_seconds_precision),
+    };
     let (text, negative) = match text.strip_prefix('-') {
         Some(rest) => (rest, true),
         None => (text.strip_prefix('+').unwrap_or(text), false),
@@ -98,8 +104,8 @@ pub(super) fn interval(text: &str, interval: &ast::Interval) -> Result<Expr> {
     literal::interval(text, negative, &qualifier).map(expr)
 }
 
-fn interval_unit(field: &DateTimeField) -> Result<IntervalUnit> {
+fn interval_unit(field: &DateTimeField) -> Result<IntervalField> {
     let name = field.to_string().to_uppercase();
-    IntervalUnit::from_name(&name)
+    IntervalField::from_name(&name)
         .ok_or_else(|| Error::plan(format!("{name} is not a unit of an INTERVAL")))
 }

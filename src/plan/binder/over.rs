@@ -5,10 +5,9 @@ use sqlparser::ast::{self, WindowFrameBound, WindowFrameUnits, WindowType};
 
 use super::Binder;
 use super::expr::{Context, OVER_BASE};
-use crate::aggregates;
+use crate::aggregates::{self, CallContext};
 use crate::error::{Error, Result};
 use crate::expr::Expr;
-use crate::functions::Arg;
 use crate::plan::logical::{
     Frame, FrameBound, LogicalNode, LogicalPlan, OverCall, OverFunction, SortKey,
 };
@@ -75,7 +74,7 @@ impl Binder<'_> {
         spec: &ast::WindowSpec,
         context: &mut Context<'_, '_>,
     ) -> Result<PendingOver> {
-        let (args, distinct, _) = self.aggregate_parts(name, function, context)?;
+        let (mut args, distinct, _) = self.aggregate_parts(name, function, context)?;
         let partition = spec
             .partition_by
             .iter()
@@ -98,15 +97,10 @@ impl Binder<'_> {
                     .hint("rows after the current one are not known yet"));
             }
             _ if aggregates::is_aggregate(name) => {
-                let infos: Vec<Arg> = args
-                    .iter()
-                    .map(|a| Arg {
-                        data_type: a.data_type.clone(),
-                        literal: a.as_literal().cloned(),
-                    })
-                    .collect();
-                let function = aggregates::resolve(name, &infos, distinct)?;
-                let data_type = function.result_type().clone();
+                let call = CallContext { grouped: true, filtered: false, distinct };
+                let (function, columns) = self.resolve_aggregate(name, args, call)?;
+                args = columns;
+                let data_type = function.returns().clone();
                 (OverFunction::Aggregate(function), data_type)
             }
             _ => {

@@ -10,10 +10,9 @@ use super::expr::{Context, and, boolean, case, compare};
 use super::scope::Scope;
 use super::select::{BoundSelect, uniquify};
 use super::{Binder, literal};
-use crate::aggregates;
+use crate::aggregates::CallContext;
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr};
-use crate::functions::Arg;
 use crate::plan::logical::{
     AggregateCall, JoinKind, LogicalNode, LogicalPlan, SortKey, TableCall,
 };
@@ -262,11 +261,12 @@ impl Binder<'_> {
         let keys: Vec<usize> = (0..width).collect();
         let mut calls = Vec::new();
         for (i, column) in union.schema.columns[width..].iter().enumerate() {
-            let arg = Arg { data_type: column.data_type.clone(), literal: None };
+            let argument = Expr::column(width + i, column.data_type.clone());
             let name = if intersect { "COUNT" } else { "SUM" };
-            let function = aggregates::resolve(name, &[arg], false)?;
+            let call = CallContext { grouped: true, filtered: false, distinct: false };
+            let (function, _) = self.resolve_aggregate(name, vec![argument], call)?;
             calls.push(AggregateCall {
-                data_type: function.result_type().clone(),
+                data_type: function.returns().clone(),
                 function,
                 args: vec![width + i],
                 distinct: false,

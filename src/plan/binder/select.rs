@@ -62,6 +62,7 @@ impl Binder<'_> {
             overs: Some(Vec::new()),
             subqueries: Some(Vec::new()),
             named_windows: &select.named_window,
+            grouped: group.present,
             ..Context::condition(&scope, "SELECT")
         };
         let mut items = Vec::new();

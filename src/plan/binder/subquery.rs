@@ -13,10 +13,9 @@ use super::expr::{
 use super::from::join;
 use super::scope::Scope;
 use super::{Binder, literal};
-use crate::aggregates;
+use crate::aggregates::CallContext;
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr, ExprKind};
-use crate::functions::Arg;
 use crate::plan::logical::{AggregateCall, JoinKind, LogicalNode, LogicalPlan};
 use crate::types::{Column, TypeKind};
 
@@ -254,11 +253,12 @@ impl Binder<'_> {
             .hint("rewrite it as a join with GROUP BY"));
         }
         let right_keys: Vec<usize> = keys.iter().map(|(_, r)| *r).collect();
-        let value = right.column(0);
-        let arg = Arg { data_type: value.data_type.clone(), literal: None };
-        let function = aggregates::resolve("SINGLE_VALUE", &[arg], false)?;
+        let grouped = !right_keys.is_empty();
+        let context = CallContext { grouped, filtered: false, distinct: false };
+        let (function, _) =
+            self.resolve_aggregate("SINGLE_VALUE", vec![right.column(0)], context)?;
         let call = AggregateCall {
-            data_type: function.result_type().clone(),
+            data_type: function.returns().clone(),
             function,
             args: vec![0],
             distinct: false,
@@ -345,17 +345,12 @@ impl Binder<'_> {
             let mut calls = Vec::new();
             let mut schema = crate::types::Schema::default();
             for (i, args) in [Vec::new(), shown.clone()].into_iter().enumerate() {
-                let infos: Vec<Arg> = args
-                    .iter()
-                    .map(|a| Arg {
-                        data_type: right.schema.columns[*a].data_type.clone(),
-                        literal: None,
-                    })
-                    .collect();
-                let function = aggregates::resolve("COUNT", &infos, false)?;
-                schema.columns.push(Column::new(format!("$c{i}"), function.result_type().clone()));
+                let columns = args.iter().map(|a| right.column(*a)).collect();
+                let call = CallContext { grouped: false, filtered: false, distinct: false };
+                let (function, _) = self.resolve_aggregate("COUNT", columns, call)?;
+                schema.columns.push(Column::new(format!("$c{i}"), function.returns().clone()));
                 calls.push(AggregateCall {
-                    data_type: function.result_type().clone(),
+                    data_type: function.returns().clone(),
                     function,
                     args,
                     distinct: false,
@@ -514,7 +509,8 @@ fn same_row(left: Vec<Expr>, plan: LogicalPlan) -> Result<(Vec<Expr>, LogicalPla
     }
     let mut common = Vec::new();
     for (value, column) in left.iter().zip(&plan.schema.columns) {
-        common.push(crate::types::coerce::comparison_type(&value.data_type, &column.data_type)?);
+        let met = crate::types::coerce::comparison(false, &value.data_type, &column.data_type)?;
+        common.push(met.data_type);
     }
     let left = left.into_iter().zip(&common).map(|(e, t)| e.cast_to(t)).collect();
     Ok((left, super::query::cast_columns(plan, &common)))
