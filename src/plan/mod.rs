@@ -6,6 +6,9 @@
 //! 4. [`explain`]: the plan as text; [`translate`]: the plan as a [`crate::graph::Graph`].
 
 pub mod binder;
+pub mod explain;
 pub mod logical;
 pub mod match_recognize;
+pub mod physical;
 pub mod rewrite;
+pub mod translate;

@@ -5,6 +5,8 @@
 mod filters;
 mod prune;
 
+pub(crate) use filters::split;
+
 use super::logical::LogicalPlan;
 
 /// Pushes filters down, finds Top-N, and leaves out columns that nobody reads.

@@ -1,0 +1,233 @@
+//! The stream plan: which operators run, what changelog each gives, and by which keys.
+//!
+//! [`build`] makes it bottom-up from the logical plan: operators, kinds of changes, unique keys.
+//! [`changelog`] then goes top-down and settles who needs `-U`: it puts in `ChangelogNormalize` and
+//! `DropUpdateBefore`. [`sink`] fits a plan to the table that it is written to.
+
+mod build;
+mod changelog;
+mod join;
+mod keys;
+mod rank;
+mod sink;
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+pub use build::Planner;
+pub use keys::Key;
+pub use sink::{ConflictAction, SinkTarget};
+
+use crate::catalog::TableDefinition;
+use crate::changelog::ChangelogMode;
+use crate::connectors::{TableSink, TableSource};
+use crate::expr::Expr;
+use crate::operators::deduplicate::{DeduplicateOrder, Keep};
+use crate::operators::join::{JoinType, UniqueKey};
+use crate::operators::rank::RankStrategy;
+use crate::plan::logical::{
+    AggregateCall, JoinKind, RankEnd, SortKey, TableCall,
+};
+use crate::types::Schema;
+
+/// A node of the stream plan with what is known of its output.
+#[derive(Debug, Clone)]
+pub struct StreamPlan {
+    /// What it does.
+    pub node: StreamNode,
+    /// Where its rows come from.
+    pub inputs: Vec<StreamPlan>,
+    /// Columns of its output.
+    pub schema: Schema,
+    /// Kinds of its output.
+    pub mode: ChangelogMode,
+    /// Sets of columns that no two rows of the current table agree in.
+    pub unique_keys: Vec<Key>,
+}
+
+impl StreamPlan {
+    /// The only input.
+    ///
+    /// # Panics
+    /// When there is none: a bug.
+    #[must_use]
+    pub fn input(&self) -> &StreamPlan {
+        self.inputs.first().expect("the node has an input")
+    }
+}
+
+/// One side of a join.
+#[derive(Debug, Clone)]
+pub struct JoinSide {
+    /// Key columns.
+    pub keys: Vec<usize>,
+    /// What is known of its rows.
+    pub unique_key: UniqueKey,
+    /// State TTL, ms.
+    pub ttl: Option<i64>,
+}
+
+/// The operators of a stream plan, by Flink's nouns.
+#[derive(Debug, Clone)]
+pub enum StreamNode {
+    /// `TableSourceScan`.
+    TableSourceScan {
+        /// The table.
+        table: Arc<TableDefinition>,
+        /// Its source.
+        source: Arc<dyn TableSource>,
+        /// The columns read.
+        projection: Vec<usize>,
+        /// Options with hints, to tell equal scans.
+        options: IndexMap<String, String>,
+    },
+    /// `Values`.
+    Values {
+        /// Constant rows.
+        rows: Vec<Vec<Expr>>,
+    },
+    /// `Calc`.
+    Calc {
+        /// The predicate.
+        condition: Option<Expr>,
+        /// The columns.
+        projection: Vec<Expr>,
+    },
+    /// `WatermarkAssigner`.
+    WatermarkAssigner {
+        /// The row-time column.
+        rowtime: usize,
+        /// The watermark of a row.
+        watermark: Expr,
+        /// Options of the table.
+        options: IndexMap<String, String>,
+    },
+    /// `Expand`.
+    Expand {
+        /// NULLed columns and id of each set.
+        sets: Vec<(Vec<usize>, i64)>,
+    },
+    /// `GroupAggregate`.
+    GroupAggregate {
+        /// Keys.
+        keys: Vec<usize>,
+        /// Calls.
+        calls: Vec<AggregateCall>,
+        /// State TTL, ms.
+        ttl: Option<i64>,
+    },
+    /// `Join`.
+    Join {
+        /// Which rows it gives.
+        join_type: JoinType,
+        /// Left side.
+        left: JoinSide,
+        /// Right side.
+        right: JoinSide,
+        /// By key column: NULL matches NULL.
+        null_safe: Vec<bool>,
+        /// What else must hold of a pair.
+        condition: Option<Expr>,
+    },
+    /// `Correlate`.
+    Correlate {
+        /// The table function.
+        call: TableCall,
+        /// Inner or left.
+        kind: JoinKind,
+    },
+    /// `Union`.
+    Union,
+    /// `Rank`, `SortLimit` and `Limit`.
+    Rank {
+        /// The noun.
+        noun: &'static str,
+        /// PARTITION BY.
+        partition: Vec<usize>,
+        /// ORDER BY.
+        order: Vec<SortKey>,
+        /// First row number.
+        start: u64,
+        /// Last row number.
+        end: RankEnd,
+        /// Whether the number is an output column.
+        output_number: bool,
+        /// What the input is known to do.
+        strategy: RankStrategy,
+    },
+    /// `Deduplicate`.
+    Deduplicate {
+        /// The key.
+        key: Vec<usize>,
+        /// The time.
+        order: DeduplicateOrder,
+        /// Which row.
+        keep: Keep,
+        /// Whether only `+I` comes out.
+        insert_only: bool,
+    },
+    /// `TemporalSort`.
+    TemporalSort {
+        /// Keys, the time attribute first.
+        keys: Vec<SortKey>,
+    },
+    /// `ChangelogNormalize`.
+    ChangelogNormalize {
+        /// The key.
+        key: Vec<usize>,
+        /// Rows for which it is not true do not exist for the output.
+        filter: Option<Expr>,
+    },
+    /// `DropUpdateBefore`.
+    DropUpdateBefore,
+    /// `ConstraintEnforcer`.
+    ConstraintEnforcer,
+    /// `SinkUpsertMaterializer`.
+    SinkUpsertMaterializer {
+        /// The sink's primary key.
+        primary_key: Vec<usize>,
+        /// The query's upsert key.
+        upsert_key: Option<Vec<usize>>,
+        /// What happens on a conflict.
+        action: ConflictAction,
+    },
+    /// `Sink`.
+    Sink {
+        /// The table.
+        table: Arc<TableDefinition>,
+        /// Its sink.
+        sink: Arc<dyn TableSink>,
+        /// The primary key, as columns of the input.
+        primary_key: Vec<usize>,
+    },
+    /// The reader of a query.
+    Collect,
+}
+
+impl StreamNode {
+    /// The noun in EXPLAIN, metrics and errors.
+    #[must_use]
+    pub fn noun(&self) -> &'static str {
+        match self {
+            Self::TableSourceScan { .. } => "TableSourceScan",
+            Self::Values { .. } => "Values",
+            Self::Calc { .. } => "Calc",
+            Self::WatermarkAssigner { .. } => "WatermarkAssigner",
+            Self::Expand { .. } => "Expand",
+            Self::GroupAggregate { .. } => "GroupAggregate",
+            Self::Join { .. } => "Join",
+            Self::Correlate { .. } => "Correlate",
+            Self::Union => "Union",
+            Self::Rank { noun, .. } => noun,
+            Self::Deduplicate { .. } => "Deduplicate",
+            Self::TemporalSort { .. } => "TemporalSort",
+            Self::ChangelogNormalize { .. } => "ChangelogNormalize",
+            Self::DropUpdateBefore => "DropUpdateBefore",
+            Self::ConstraintEnforcer => "ConstraintEnforcer",
+            Self::SinkUpsertMaterializer { .. } => "SinkUpsertMaterializer",
+            Self::Sink { .. } => "Sink",
+            Self::Collect => "Collect",
+        }
+    }
+}
