@@ -33,14 +33,29 @@ const CHECKED: &[(&str, Kind)] = &[
     ("table.exec.mini-batch.enabled", Kind::Bool),
     ("table.exec.mini-batch.size", Kind::Int),
     ("table.exec.mini-batch.allow-latency", Kind::Duration),
-    ("table.exec.sink.not-null-enforcer", Kind::OneOf(&["ERROR", "DROP"])),
-    ("table.exec.sink.type-length-enforcer", Kind::OneOf(&["IGNORE", "TRIM_PAD", "ERROR"])),
-    ("table.exec.sink.nested-constraint-enforcer", Kind::OneOf(&["IGNORE", "ENFORCE"])),
-    ("table.exec.sink.upsert-materialize", Kind::OneOf(&["NONE", "AUTO", "FORCE"])),
+    (
+        "table.exec.sink.not-null-enforcer",
+        Kind::OneOf(&["ERROR", "DROP"]),
+    ),
+    (
+        "table.exec.sink.type-length-enforcer",
+        Kind::OneOf(&["IGNORE", "TRIM_PAD", "ERROR"]),
+    ),
+    (
+        "table.exec.sink.nested-constraint-enforcer",
+        Kind::OneOf(&["IGNORE", "ENFORCE"]),
+    ),
+    (
+        "table.exec.sink.upsert-materialize",
+        Kind::OneOf(&["NONE", "AUTO", "FORCE"]),
+    ),
     ("table.exec.sink.require-on-conflict", Kind::Bool),
     ("table.exec.source.idle-timeout", Kind::Duration),
     ("table.exec.source.cdc-events-duplicate", Kind::Bool),
-    ("table.exec.legacy-cast-behaviour", Kind::OneOf(&["ENABLED", "DISABLED"])),
+    (
+        "table.exec.legacy-cast-behaviour",
+        Kind::OneOf(&["ENABLED", "DISABLED"]),
+    ),
     ("table.dynamic-table-options.enabled", Kind::Bool),
     (
         "table.optimizer.non-deterministic-update.strategy",
@@ -95,7 +110,8 @@ impl Configuration {
     /// A BOOLEAN key.
     #[must_use]
     pub fn bool(&self, key: &str, default: bool) -> bool {
-        self.get(key).map_or(default, |v| v.eq_ignore_ascii_case("true"))
+        self.get(key)
+            .map_or(default, |v| v.eq_ignore_ascii_case("true"))
     }
 
     /// A duration, ms.
@@ -119,7 +135,9 @@ impl Configuration {
     /// `table.local-time-zone`; UTC unless set.
     #[must_use]
     pub fn time_zone(&self) -> chrono_tz::Tz {
-        self.get("table.local-time-zone").and_then(parse_zone).unwrap_or(chrono_tz::UTC)
+        self.get("table.local-time-zone")
+            .and_then(parse_zone)
+            .unwrap_or(chrono_tz::UTC)
     }
 
     /// What expressions need of the settings.
@@ -140,19 +158,26 @@ impl Configuration {
     /// `table.exec.state.ttl`, ms; `None` for never.
     #[must_use]
     pub fn state_ttl(&self) -> Option<i64> {
-        self.duration_ms("table.exec.state.ttl").filter(|ms| *ms > 0)
+        self.duration_ms("table.exec.state.ttl")
+            .filter(|ms| *ms > 0)
     }
 
     /// `parallelism.default`.
     #[must_use]
     pub fn parallelism(&self) -> usize {
-        self.int("parallelism.default").and_then(|n| usize::try_from(n).ok()).unwrap_or(1).max(1)
+        self.int("parallelism.default")
+            .and_then(|n| usize::try_from(n).ok())
+            .unwrap_or(1)
+            .max(1)
     }
 
     /// `execution.batch-size`: rows of a batch, 4096 unless set.
     #[must_use]
     pub fn batch_size(&self) -> usize {
-        self.int("execution.batch-size").and_then(|n| usize::try_from(n).ok()).unwrap_or(4096).max(1)
+        self.int("execution.batch-size")
+            .and_then(|n| usize::try_from(n).ok())
+            .unwrap_or(4096)
+            .max(1)
     }
 
     /// Bundle size and latency (ms) when mini-batch is on.
@@ -161,7 +186,9 @@ impl Configuration {
         if !self.bool("table.exec.mini-batch.enabled", false) {
             return None;
         }
-        let size = self.int("table.exec.mini-batch.size").and_then(|n| usize::try_from(n).ok())?;
+        let size = self
+            .int("table.exec.mini-batch.size")
+            .and_then(|n| usize::try_from(n).ok())?;
         let latency = self.duration_ms("table.exec.mini-batch.allow-latency")?;
         Some((size.max(1), latency))
     }
@@ -174,32 +201,39 @@ fn check(key: &str, kind: Kind, value: &str) -> Result<()> {
             "'true' or 'false'".to_string(),
         ),
         Kind::Int => (value.trim().parse::<i64>().is_ok(), "a whole number".into()),
-        Kind::Duration => {
-            (parse_duration(value).is_some(), "a duration such as '10 s' or '500 ms'".into())
-        }
-        Kind::Memory => {
-            (parse_memory(value).is_some(), "a size such as '512 mb' or '4 gb'".into())
-        }
+        Kind::Duration => (
+            parse_duration(value).is_some(),
+            "a duration such as '10 s' or '500 ms'".into(),
+        ),
+        Kind::Memory => (
+            parse_memory(value).is_some(),
+            "a size such as '512 mb' or '4 gb'".into(),
+        ),
         Kind::Zone => (
             parse_zone(value).is_some(),
             "a zone such as 'Europe/Berlin', 'UTC' or 'GMT+02:00'".into(),
         ),
-        Kind::OneOf(allowed) => {
-            (allowed.iter().any(|a| a.eq_ignore_ascii_case(value)), allowed.join(", "))
-        }
+        Kind::OneOf(allowed) => (
+            allowed.iter().any(|a| a.eq_ignore_ascii_case(value)),
+            allowed.join(", "),
+        ),
     };
     if fits {
         return Ok(());
     }
-    Err(Error::options(format!("Could not parse value '{value}' for key '{key}'."))
-        .hint(format!("expected: {wanted}")))
+    Err(
+        Error::options(format!("Could not parse value '{value}' for key '{key}'."))
+            .hint(format!("expected: {wanted}")),
+    )
 }
 
 /// A duration in ms: `10 s`, `500ms`, `1d`, `1 min`; a bare number is ms.
 #[must_use]
 pub fn parse_duration(text: &str) -> Option<i64> {
     let text = text.trim().to_lowercase();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let number: i64 = number.parse().ok()?;
     let factor = match unit.trim() {
@@ -221,7 +255,9 @@ pub fn parse_duration(text: &str) -> Option<i64> {
 #[must_use]
 pub fn parse_memory(text: &str) -> Option<u64> {
     let text = text.trim().to_lowercase();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().ok()?;
     let shift = match unit.trim() {
@@ -243,7 +279,9 @@ pub fn parse_zone(name: &str) -> Option<chrono_tz::Tz> {
         return Some(chrono_tz::UTC);
     }
     // GMT+02:00 is Etc/GMT-2 in the database of zones
-    if let Some(rest) = name.strip_prefix("GMT").or_else(|| name.strip_prefix("UTC"))
+    if let Some(rest) = name
+        .strip_prefix("GMT")
+        .or_else(|| name.strip_prefix("UTC"))
         && !rest.is_empty()
     {
         let (sign, hours) = rest.split_at(1);
@@ -273,7 +311,9 @@ mod tests {
     #[test]
     fn refuses_values_that_do_not_fit() {
         let mut config = Configuration::default();
-        let error = config.set("table.local-time-zone", "Moon/Base").unwrap_err();
+        let error = config
+            .set("table.local-time-zone", "Moon/Base")
+            .unwrap_err();
         assert!(error.to_string().contains("table.local-time-zone"));
         config.set("any.other.key", "whatever").unwrap();
     }

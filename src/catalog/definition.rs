@@ -109,9 +109,14 @@ impl TableDefinition {
 
     /// The columns that the connector reads: physical ones, then metadata ones.
     pub fn stored_columns(&self) -> impl Iterator<Item = &ColumnDefinition> {
-        let physical = self.columns.iter().filter(|c| c.kind == ColumnKind::Physical);
-        let metadata =
-            self.columns.iter().filter(|c| matches!(c.kind, ColumnKind::Metadata { .. }));
+        let physical = self
+            .columns
+            .iter()
+            .filter(|c| c.kind == ColumnKind::Physical);
+        let metadata = self
+            .columns
+            .iter()
+            .filter(|c| matches!(c.kind, ColumnKind::Metadata { .. }));
         physical.chain(metadata)
     }
 }

@@ -81,7 +81,10 @@ impl Default for Catalogs {
 
 fn new_catalog(default_database: &str) -> Catalog {
     let databases = BTreeMap::from([(default_database.to_string(), Database::default())]);
-    Catalog { databases, ..Catalog::default() }
+    Catalog {
+        databases,
+        ..Catalog::default()
+    }
 }
 
 impl Catalogs {
@@ -102,13 +105,20 @@ impl Catalogs {
     /// The table or view at `path`; a temporary one hides a permanent one.
     #[must_use]
     pub fn get(&self, path: &ObjectPath) -> Option<&CatalogEntry> {
-        self.temporary.get(path).or_else(|| self.get_permanent(path))
+        self.temporary
+            .get(path)
+            .or_else(|| self.get_permanent(path))
     }
 
     /// The permanent table or view at `path`.
     #[must_use]
     pub fn get_permanent(&self, path: &ObjectPath) -> Option<&CatalogEntry> {
-        self.catalogs.get(&path.catalog)?.databases.get(&path.database)?.entries.get(&path.name)
+        self.catalogs
+            .get(&path.catalog)?
+            .databases
+            .get(&path.database)?
+            .entries
+            .get(&path.name)
     }
 
     /// The temporary table or view at `path`.
@@ -146,7 +156,11 @@ impl Catalogs {
             self.entries_mut(path)?.contains_key(&path.name)
         };
         if taken && !replace {
-            let what = if temporary { "Temporary table or view" } else { "Table or view" };
+            let what = if temporary {
+                "Temporary table or view"
+            } else {
+                "Table or view"
+            };
             return Err(Error::catalog(format!("{what} '{path}' already exists."))
                 .hint("use IF NOT EXISTS, or DROP it first"));
         }
@@ -179,7 +193,10 @@ impl Catalogs {
     /// Names of all tables and views of a database, temporary ones included, sorted.
     #[must_use]
     pub fn names(&self, catalog: &str, database: &str) -> Vec<String> {
-        self.list(catalog, database).into_iter().map(|(name, _)| name).collect()
+        self.list(catalog, database)
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect()
     }
 
     /// All tables and views of a database by name, temporary ones hiding permanent ones.
@@ -251,10 +268,14 @@ impl Catalogs {
                 Some(other) => format!("no catalog type '{other}'"),
                 None => "the option 'type' is missing".into(),
             };
-            return Err(Error::options(format!("Unable to create catalog '{name}': {reason}"))
-                .hint("available: WITH ('type' = 'generic_in_memory')"));
+            return Err(
+                Error::options(format!("Unable to create catalog '{name}': {reason}"))
+                    .hint("available: WITH ('type' = 'generic_in_memory')"),
+            );
         }
-        let default = options.get("default-database").map_or("default", String::as_str);
+        let default = options
+            .get("default-database")
+            .map_or("default", String::as_str);
         let mut catalog = new_catalog(default);
         catalog.options = options;
         catalog.comment = comment;
@@ -269,8 +290,10 @@ impl Catalogs {
     pub fn drop_catalog(&mut self, name: &str) -> Result<()> {
         self.catalog(name)?;
         if self.current_catalog == name {
-            return Err(Error::catalog("Cannot drop a catalog which is currently in use.")
-                .hint("USE CATALOG another one first"));
+            return Err(
+                Error::catalog("Cannot drop a catalog which is currently in use.")
+                    .hint("USE CATALOG another one first"),
+            );
         }
         self.catalogs.remove(name);
         self.temporary.retain(|path, _| path.catalog != name);
@@ -288,13 +311,20 @@ impl Catalogs {
         options: IndexMap<String, String>,
         comment: Option<String>,
     ) -> Result<()> {
-        let found = self.catalogs.get_mut(catalog).ok_or_else(|| catalog_missing(catalog))?;
+        let found = self
+            .catalogs
+            .get_mut(catalog)
+            .ok_or_else(|| catalog_missing(catalog))?;
         if found.databases.contains_key(name) {
             return Err(Error::catalog(format!(
                 "Database {name} already exists in Catalog {catalog}."
             )));
         }
-        let database = Database { comment, options, entries: BTreeMap::new() };
+        let database = Database {
+            comment,
+            options,
+            entries: BTreeMap::new(),
+        };
         found.databases.insert(name.into(), database);
         Ok(())
     }
@@ -306,8 +336,10 @@ impl Catalogs {
     pub fn drop_database(&mut self, catalog: &str, name: &str, cascade: bool) -> Result<()> {
         let database = self.database(catalog, name)?;
         if self.current_catalog == catalog && self.current_database == name {
-            return Err(Error::catalog("Cannot drop a database which is currently in use.")
-                .hint("USE another one first"));
+            return Err(
+                Error::catalog("Cannot drop a database which is currently in use.")
+                    .hint("USE another one first"),
+            );
         }
         if !database.entries.is_empty() && !cascade {
             return Err(Error::catalog(format!(
@@ -332,7 +364,10 @@ impl Catalogs {
         set: IndexMap<String, String>,
     ) -> Result<()> {
         self.database(catalog, name)?;
-        if let Some(found) = self.catalogs.get_mut(catalog).and_then(|c| c.databases.get_mut(name))
+        if let Some(found) = self
+            .catalogs
+            .get_mut(catalog)
+            .and_then(|c| c.databases.get_mut(name))
         {
             found.options.extend(set);
         }
@@ -345,7 +380,10 @@ impl Catalogs {
     /// When it does not exist.
     pub fn use_catalog(&mut self, name: &str) -> Result<()> {
         let catalog = self.catalog(name)?;
-        let default = catalog.options.get("default-database").map_or("default", String::as_str);
+        let default = catalog
+            .options
+            .get("default-database")
+            .map_or("default", String::as_str);
         let database = [DEFAULT_DATABASE, default]
             .into_iter()
             .find(|d| catalog.databases.contains_key(*d))
@@ -380,11 +418,17 @@ pub fn resolve_from(parts: &[String], catalog: &str, database: &str) -> Result<O
         [catalog, database, name] => (catalog.as_str(), database.as_str(), name.as_str()),
         _ => {
             let name = parts.join(".");
-            return Err(Error::catalog(format!("'{name}' does not have one to three parts"))
-                .hint("write [[catalog.]database.]name"));
+            return Err(
+                Error::catalog(format!("'{name}' does not have one to three parts"))
+                    .hint("write [[catalog.]database.]name"),
+            );
         }
     };
-    Ok(ObjectPath { catalog: catalog.into(), database: database.into(), name: name.into() })
+    Ok(ObjectPath {
+        catalog: catalog.into(),
+        database: database.into(),
+        name: name.into(),
+    })
 }
 
 fn catalog_missing(name: &str) -> Error {

@@ -147,7 +147,8 @@ impl FunctionRegistry {
 
     /// Adds a user's table function, or replaces one of the same name.
     pub fn register_table_function(&mut self, function: TableFunctionRef) {
-        self.table_functions.insert(function.name().to_uppercase(), function);
+        self.table_functions
+            .insert(function.name().to_uppercase(), function);
     }
 
     /// The function called `name` for a call with `args`.

@@ -3,6 +3,7 @@
 //! One file (or folder) an operator, named like its plan node and like its line in EXPLAIN. The
 //! runtime calls an operator from one thread only.
 
+pub mod calc;
 pub mod changelog_normalize;
 mod changes;
 pub mod constraint_enforcer;
@@ -22,8 +23,10 @@ pub mod temporal_sort;
 #[cfg(test)]
 pub(crate) mod testing;
 mod time;
+pub mod union;
 pub mod values;
 pub mod window_aggregate;
+pub mod watermark_assigner;
 pub mod window_table_function;
 pub mod windowing;
 

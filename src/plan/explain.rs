@@ -2,10 +2,10 @@
 
 use super::logical::{RankEnd, SortKey, TableCall};
 use super::physical::{StreamNode, StreamPlan};
+use crate::expr::Expr;
 use crate::operators::deduplicate::{DeduplicateOrder, Keep};
 use crate::operators::join::{JoinType, UniqueKey};
 use crate::operators::rank::RankStrategy;
-use crate::expr::Expr;
 
 /// The tree of a plan, one node a line; with `modes`, each line ends with its changelog mode.
 #[must_use]
@@ -32,11 +32,19 @@ fn write_tree(plan: &StreamPlan, modes: bool, first: &str, rest: &str, text: &mu
     let exchanges = exchanges(plan);
     let last = plan.inputs.len().saturating_sub(1);
     for (i, input) in plan.inputs.iter().enumerate() {
-        let (mark, bar) = if i == last { ("+- ", "   ") } else { (":- ", ":  ") };
+        let (mark, bar) = if i == last {
+            ("+- ", "   ")
+        } else {
+            (":- ", ":  ")
+        };
         let (mut head, mut tail) = (format!("{rest}{mark}"), format!("{rest}{bar}"));
         if let Some(Some(distribution)) = exchanges.get(i) {
             text.push_str(&head);
-            let mode = if modes { format!(", changelogMode=[{}]", input.mode) } else { String::new() };
+            let mode = if modes {
+                format!(", changelogMode=[{}]", input.mode)
+            } else {
+                String::new()
+            };
             text.push_str(&format!("Exchange(distribution=[{distribution}]{mode})\n"));
             head = format!("{tail}+- ");
             tail = format!("{tail}   ");
@@ -56,12 +64,19 @@ fn exchanges(plan: &StreamPlan) -> Vec<Option<String>> {
     match &plan.node {
         StreamNode::GroupAggregate { keys, .. } => vec![by(plan.input(), keys)],
         StreamNode::Join { left, right, .. } => {
-            vec![by(&plan.inputs[0], &left.keys), by(&plan.inputs[1], &right.keys)]
+            vec![
+                by(&plan.inputs[0], &left.keys),
+                by(&plan.inputs[1], &right.keys),
+            ]
         }
-        StreamNode::Rank { partition: keys, .. }
+        StreamNode::Rank {
+            partition: keys, ..
+        }
         | StreamNode::Deduplicate { key: keys, .. }
         | StreamNode::ChangelogNormalize { key: keys, .. }
-        | StreamNode::SinkUpsertMaterializer { primary_key: keys, .. } => {
+        | StreamNode::SinkUpsertMaterializer {
+            primary_key: keys, ..
+        } => {
             vec![by(plan.input(), keys)]
         }
         StreamNode::TemporalSort { .. } => vec![by(plan.input(), &[])],
@@ -70,8 +85,10 @@ fn exchanges(plan: &StreamPlan) -> Vec<Option<String>> {
 }
 
 fn names(plan: &StreamPlan, columns: &[usize]) -> String {
-    let names: Vec<_> =
-        columns.iter().map(|i| plan.schema.columns[*i].name.as_str()).collect();
+    let names: Vec<_> = columns
+        .iter()
+        .map(|i| plan.schema.columns[*i].name.as_str())
+        .collect();
     names.join(", ")
 }
 
@@ -104,7 +121,10 @@ pub fn line(plan: &StreamPlan) -> String {
                 .collect();
             format!("tuples=[[{}]]", rows.join(", "))
         }
-        StreamNode::Calc { condition, projection } => {
+        StreamNode::Calc {
+            condition,
+            projection,
+        } => {
             let inputs = plan.input().schema.names();
             let columns: Vec<_> = projection
                 .iter()
@@ -117,9 +137,15 @@ pub fn line(plan: &StreamPlan) -> String {
             }
             detail
         }
-        StreamNode::WatermarkAssigner { rowtime, watermark, .. } => {
+        StreamNode::WatermarkAssigner {
+            rowtime, watermark, ..
+        } => {
             let inputs = plan.schema.names();
-            format!("rowtime=[{}], watermark=[{}]", inputs[*rowtime], watermark.to_sql(&inputs))
+            format!(
+                "rowtime=[{}], watermark=[{}]",
+                inputs[*rowtime],
+                watermark.to_sql(&inputs)
+            )
         }
         StreamNode::Expand { sets } => {
             let ids: Vec<_> = sets.iter().map(|(_, id)| id.to_string()).collect();
@@ -130,7 +156,10 @@ pub fn line(plan: &StreamPlan) -> String {
         StreamNode::Correlate { call, kind } => {
             let inputs = plan.input().schema.names();
             let call = match call {
-                TableCall::Unnest { collection, ordinality } => {
+                TableCall::Unnest {
+                    collection,
+                    ordinality,
+                } => {
                     let with = if *ordinality { " WITH ORDINALITY" } else { "" };
                     format!("UNNEST({}){with}", collection.to_sql(&inputs))
                 }
@@ -139,20 +168,46 @@ pub fn line(plan: &StreamPlan) -> String {
                     format!("{}({})", function.name(), args.join(", "))
                 }
             };
-            let kind = kind.name().trim_end_matches("Join").trim_end_matches("Outer").to_uppercase();
-            format!("invocation=[{call}], joinType=[{kind}], select=[{}]", select(plan))
+            let kind = kind
+                .name()
+                .trim_end_matches("Join")
+                .trim_end_matches("Outer")
+                .to_uppercase();
+            format!(
+                "invocation=[{call}], joinType=[{kind}], select=[{}]",
+                select(plan)
+            )
         }
         StreamNode::Union => {
             format!("all=[true], union=[{}]", select(plan))
         }
-        StreamNode::Rank { partition, order, start, end, strategy, noun, .. } => {
-            rank(plan, partition, order, (*start, end), strategy, noun)
-        }
-        StreamNode::Deduplicate { key, order, keep, insert_only } => format!(
+        StreamNode::Rank {
+            partition,
+            order,
+            start,
+            end,
+            strategy,
+            noun,
+            ..
+        } => rank(plan, partition, order, (*start, end), strategy, noun),
+        StreamNode::Deduplicate {
+            key,
+            order,
+            keep,
+            insert_only,
+        } => format!(
             "keep=[{}], key=[{}], order=[{}], outputInsertOnly=[{insert_only}]",
-            if *keep == Keep::FirstRow { "FirstRow" } else { "LastRow" },
+            if *keep == Keep::FirstRow {
+                "FirstRow"
+            } else {
+                "LastRow"
+            },
             names(plan.input(), key),
-            if *order == DeduplicateOrder::Proctime { "PROCTIME" } else { "ROWTIME" },
+            if *order == DeduplicateOrder::Proctime {
+                "PROCTIME"
+            } else {
+                "ROWTIME"
+            },
         ),
         StreamNode::TemporalSort { keys } => format!("orderBy=[{}]", order_by(plan, keys)),
         StreamNode::ChangelogNormalize { key, filter } => {
@@ -163,9 +218,16 @@ pub fn line(plan: &StreamPlan) -> String {
             }
             detail
         }
-        StreamNode::SinkUpsertMaterializer { primary_key, action, .. } => {
+        StreamNode::SinkUpsertMaterializer {
+            primary_key,
+            action,
+            ..
+        } => {
             let action = format!("{action:?}").to_uppercase();
-            format!("key=[{}], conflictStrategy=[{action}]", names(plan, primary_key))
+            format!(
+                "key=[{}], conflictStrategy=[{action}]",
+                names(plan, primary_key)
+            )
         }
         StreamNode::Sink { table, .. } => {
             format!("table=[{}], fields=[{}]", table.path, select(plan))
@@ -179,11 +241,17 @@ pub fn line(plan: &StreamPlan) -> String {
 
 fn aliased(e: &Expr, inputs: &[String], name: &str) -> String {
     let text = e.to_sql(inputs);
-    if text == name { text } else { format!("{text} AS {name}") }
+    if text == name {
+        text
+    } else {
+        format!("{text} AS {name}")
+    }
 }
 
 fn group_aggregate(plan: &StreamPlan, keys: &[usize]) -> String {
-    let StreamNode::GroupAggregate { calls, .. } = &plan.node else { return String::new() };
+    let StreamNode::GroupAggregate { calls, .. } = &plan.node else {
+        return String::new();
+    };
     let input = plan.input();
     let retracts = !input.mode.is_append();
     let mut columns: Vec<String> = vec![];
@@ -202,7 +270,10 @@ fn group_aggregate(plan: &StreamPlan, keys: &[usize]) -> String {
             .map(|f| format!(" FILTER {}", input.schema.columns[f].name))
             .unwrap_or_default();
         let name = call.function.name();
-        columns.push(format!("{name}{retract}({distinct}{args}){filter} AS {}", column.name));
+        columns.push(format!(
+            "{name}{retract}({distinct}{args}){filter} AS {}",
+            column.name
+        ));
     }
     let group = if keys.is_empty() {
         String::new()
@@ -213,7 +284,14 @@ fn group_aggregate(plan: &StreamPlan, keys: &[usize]) -> String {
 }
 
 fn join(plan: &StreamPlan) -> String {
-    let StreamNode::Join { join_type, left, right, null_safe, condition } = &plan.node else {
+    let StreamNode::Join {
+        join_type,
+        left,
+        right,
+        null_safe,
+        condition,
+    } = &plan.node
+    else {
         return String::new();
     };
     let (l, r) = (&plan.inputs[0], &plan.inputs[1]);
@@ -225,7 +303,10 @@ fn join(plan: &StreamPlan) -> String {
         .zip(null_safe)
         .map(|((a, b), safe)| {
             let op = if *safe { "IS NOT DISTINCT FROM" } else { "=" };
-            format!("({} {op} {})", l.schema.columns[*a].name, r.schema.columns[*b].name)
+            format!(
+                "({} {op} {})",
+                l.schema.columns[*a].name, r.schema.columns[*b].name
+            )
         })
         .collect();
     conditions.extend(condition.as_ref().map(|c| c.to_sql(&all)));
@@ -242,8 +323,11 @@ fn join(plan: &StreamPlan) -> String {
         JoinType::Semi => "LeftSemiJoin",
         JoinType::Anti => "LeftAntiJoin",
     };
-    let condition =
-        if conditions.is_empty() { "true".to_string() } else { conditions.join(" AND ") };
+    let condition = if conditions.is_empty() {
+        "true".to_string()
+    } else {
+        conditions.join(" AND ")
+    };
     format!(
         "joinType=[{kind}], where=[{condition}], select=[{}], leftInputSpec=[{}], \
          rightInputSpec=[{}]",

@@ -414,14 +414,20 @@ impl LogicalPlan {
     #[must_use]
     pub fn project(self, exprs: Vec<Expr>, schema: Schema) -> Self {
         debug_assert_eq!(exprs.len(), schema.len());
-        Self { node: LogicalNode::Project { input: Box::new(self), exprs }, schema }
+        Self {
+            node: LogicalNode::Project {
+                input: Box::new(self),
+                exprs,
+            },
+            schema,
+        }
     }
 
     /// A projection to some of the columns.
     #[must_use]
     pub fn project_columns(self, columns: &[usize]) -> Self {
-        let identity = columns.len() == self.schema.len()
-            && columns.iter().enumerate().all(|(i, c)| i == *c);
+        let identity =
+            columns.len() == self.schema.len() && columns.iter().enumerate().all(|(i, c)| i == *c);
         if identity {
             return self;
         }
@@ -434,7 +440,13 @@ impl LogicalPlan {
     #[must_use]
     pub fn filter(self, predicate: Expr) -> Self {
         let schema = self.schema.clone();
-        Self { node: LogicalNode::Filter { input: Box::new(self), predicate }, schema }
+        Self {
+            node: LogicalNode::Filter {
+                input: Box::new(self),
+                predicate,
+            },
+            schema,
+        }
     }
 
     /// Column `i` as an expression.

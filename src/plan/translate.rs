@@ -18,8 +18,7 @@ use crate::graph::{Distribution, Graph, Input, OperatorFactory, Vertex, VertexId
 use crate::operators::calc::{Calc, CalcSpec};
 use crate::operators::changelog_normalize::{ChangelogNormalize, ChangelogNormalizeSpec};
 use crate::operators::constraint_enforcer::{
-    ConstraintEnforcer, ConstraintEnforcerSpec, NestedEnforcer, NotNullEnforcer,
-    TypeLengthEnforcer,
+    ConstraintEnforcer, ConstraintEnforcerSpec, NestedEnforcer, NotNullEnforcer, TypeLengthEnforcer,
 };
 use crate::operators::deduplicate::{DeduplicateSpec, deduplicate};
 use crate::operators::drop_update_before::DropUpdateBefore;
@@ -28,7 +27,8 @@ use crate::operators::group_aggregate::{GroupAggregate, GroupAggregateSpec, Mini
 use crate::operators::join::{Join, JoinInput, JoinSpec};
 use crate::operators::rank::{Rank, RankEnd, RankSpec, SortColumn};
 use crate::operators::sink_upsert_materializer::{
-    SinkUpsertMaterializer, SinkUpsertMaterializerSpec,
+    ConflictStrategy, SinkUpsertMaterializer, SinkUpsertMaterializerSpec,
+    WatermarkCompactingSinkMaterializer,
 };
 use crate::operators::temporal_sort::{TemporalSort, TemporalSortSpec};
 use crate::operators::values::Values;
@@ -49,7 +49,12 @@ impl<'a> Translator<'a> {
     /// A translator into an empty graph.
     #[must_use]
     pub fn new(config: &'a Configuration) -> Self {
-        Self { graph: Graph::default(), parallelism: config.parallelism(), config, reads_watermark: false }
+        Self {
+            graph: Graph::default(),
+            parallelism: config.parallelism(),
+            config,
+            reads_watermark: false,
+        }
     }
 
     /// The graph.
@@ -63,11 +68,24 @@ impl<'a> Translator<'a> {
     /// # Errors
     /// When a source or sink cannot be made.
     pub fn add_insert(&mut self, plan: &StreamPlan) -> Result<()> {
-        let StreamNode::Sink { table, sink, primary_key } = &plan.node else {
-            return Err(Error::internal("the plan of an INSERT does not end in a sink"));
+        let StreamNode::Sink {
+            table,
+            sink,
+            primary_key,
+        } = &plan.node
+        else {
+            return Err(Error::internal(
+                "the plan of an INSERT does not end in a sink",
+            ));
         };
         let writers = sink.writers()?;
-        self.add_sink(plan.input(), writers, &plan.node, &table.path.to_string(), primary_key)
+        self.add_sink(
+            plan.input(),
+            writers,
+            &plan.node,
+            &table.path.to_string(),
+            primary_key,
+        )
     }
 
     /// Adds the plan of a query whose rows go to `writers`.
@@ -107,18 +125,28 @@ impl<'a> Translator<'a> {
             uid: format!("sink:{target}"),
             signature: signature(&input.schema),
             kind: VertexKind::Sink(writers),
+            mode: Some(input.mode),
             schema: input.schema.clone(),
             parallelism,
-            inputs: vec![Input { from, port: 0, distribution }],
+            inputs: vec![Input {
+                from,
+                port: 0,
+                distribution,
+            }],
         });
         Ok(())
     }
 
     fn add(&mut self, plan: &StreamPlan) -> Result<VertexId> {
-        let inputs =
-            plan.inputs.iter().map(|input| self.add(input)).collect::<Result<Vec<_>>>()?;
+        let inputs = plan
+            .inputs
+            .iter()
+            .map(|input| self.add(input))
+            .collect::<Result<Vec<_>>>()?;
         match &plan.node {
-            StreamNode::TableSourceScan { source, projection, .. } => {
+            StreamNode::TableSourceScan {
+                source, projection, ..
+            } => {
                 let readers = source.readers(projection)?;
                 let parallelism = source.max_parallelism().clamp(1, self.parallelism);
                 Ok(self.vertex(plan, VertexKind::Source(readers), parallelism, Vec::new()))
@@ -128,15 +156,25 @@ impl<'a> Translator<'a> {
                 Ok(self.vertex(plan, VertexKind::Source(Values::new(batch)), 1, Vec::new()))
             }
             StreamNode::Union => {
-                let parallelism =
-                    inputs.iter().map(|i| self.graph.vertex(*i).parallelism).max().unwrap_or(1);
+                let parallelism = inputs
+                    .iter()
+                    .map(|i| self.graph.vertex(*i).parallelism)
+                    .max()
+                    .unwrap_or(1);
                 let edges = inputs
                     .into_iter()
                     .map(|from| {
                         let same = self.graph.vertex(from).parallelism == parallelism;
-                        let distribution =
-                            if same { Distribution::Forward } else { Distribution::Rebalance };
-                        Input { from, port: 0, distribution }
+                        let distribution = if same {
+                            Distribution::Forward
+                        } else {
+                            Distribution::Rebalance
+                        };
+                        Input {
+                            from,
+                            port: 0,
+                            distribution,
+                        }
                     })
                     .collect();
                 let factory: OperatorFactory = Arc::new(|_: &OperatorContext| {
@@ -158,7 +196,14 @@ impl<'a> Translator<'a> {
         let Some(keys) = keys else {
             let from = inputs[0];
             let parallelism = self.graph.vertex(from).parallelism;
-            return (parallelism, vec![Input { from, port: 0, distribution: Distribution::Forward }]);
+            return (
+                parallelism,
+                vec![Input {
+                    from,
+                    port: 0,
+                    distribution: Distribution::Forward,
+                }],
+            );
         };
         let single = keys.iter().any(Vec::is_empty);
         let parallelism = if single { 1 } else { self.parallelism };
@@ -175,7 +220,11 @@ impl<'a> Translator<'a> {
                 } else {
                     Distribution::Hash(keys)
                 };
-                Input { from: *from, port, distribution }
+                Input {
+                    from: *from,
+                    port,
+                    distribution,
+                }
             })
             .collect();
         (parallelism, edges)
@@ -195,6 +244,7 @@ impl<'a> Translator<'a> {
             uid: format!("{number}:{}", plan.node.noun()),
             description,
             signature: signature(&plan.schema),
+            mode: Some(plan.mode),
             kind,
             schema: plan.schema.clone(),
             parallelism,
@@ -206,7 +256,10 @@ impl<'a> Translator<'a> {
         let input = plan.input();
         let updates_before = plan.mode.update_before;
         Ok(match &plan.node {
-            StreamNode::Calc { condition, projection } => {
+            StreamNode::Calc {
+                condition,
+                projection,
+            } => {
                 let spec = CalcSpec {
                     condition: condition.clone(),
                     projection: projection.clone(),
@@ -214,7 +267,11 @@ impl<'a> Translator<'a> {
                 };
                 factory(move |context| Ok(Box::new(Calc::new(&spec, context)?)))
             }
-            StreamNode::WatermarkAssigner { rowtime, watermark, options } => {
+            StreamNode::WatermarkAssigner {
+                rowtime,
+                watermark,
+                options,
+            } => {
                 let spec = self.watermark_spec(*rowtime, watermark, options);
                 factory(move |context| Ok(Box::new(WatermarkAssigner::new(&spec, context)?)))
             }
@@ -223,11 +280,16 @@ impl<'a> Translator<'a> {
                 let sets = sets
                     .iter()
                     .map(|(nulled, id)| ExpandSet {
-                        columns: (0..width).map(|i| (!nulled.contains(&i)).then_some(i)).collect(),
+                        columns: (0..width)
+                            .map(|i| (!nulled.contains(&i)).then_some(i))
+                            .collect(),
                         id: *id,
                     })
                     .collect();
-                let spec = ExpandSpec { sets, schema: plan.schema.clone() };
+                let spec = ExpandSpec {
+                    sets,
+                    schema: plan.schema.clone(),
+                };
                 factory(move |_| Ok(Box::new(Expand::new(&spec))))
             }
             StreamNode::GroupAggregate { keys, calls, ttl } => {
@@ -238,12 +300,18 @@ impl<'a> Translator<'a> {
                     input_retracts: !input.mode.is_append(),
                     emit_update_before: updates_before,
                     ttl_ms: *ttl,
-                    mini_batch: self.mini_batch(calls, !input.mode.is_append()),
+                    mini_batch: self.mini_batch(calls),
                     output: plan.schema.clone(),
                 };
                 factory(move |context| Ok(Box::new(GroupAggregate::new(spec.clone(), context)?)))
             }
-            StreamNode::Join { join_type, left, right, null_safe, condition } => {
+            StreamNode::Join {
+                join_type,
+                left,
+                right,
+                null_safe,
+                condition,
+            } => {
                 let side = |side: &JoinSide, input: &StreamPlan| JoinInput {
                     schema: input.schema.clone(),
                     keys: side.keys.clone(),
@@ -260,7 +328,15 @@ impl<'a> Translator<'a> {
                 };
                 factory(move |context| Ok(Box::new(Join::new(spec.clone(), context)?)))
             }
-            StreamNode::Rank { partition, order, start, end, output_number, strategy, .. } => {
+            StreamNode::Rank {
+                partition,
+                order,
+                start,
+                end,
+                output_number,
+                strategy,
+                ..
+            } => {
                 let spec = RankSpec {
                     schema: input.schema.clone(),
                     partition_by: partition.clone(),
@@ -278,7 +354,12 @@ impl<'a> Translator<'a> {
                 };
                 factory(move |context| Ok(Box::new(Rank::new(&spec, context)?)))
             }
-            StreamNode::Deduplicate { key, order, keep, insert_only } => {
+            StreamNode::Deduplicate {
+                key,
+                order,
+                keep,
+                insert_only,
+            } => {
                 let spec = DeduplicateSpec {
                     schema: input.schema.clone(),
                     key: key.clone(),
@@ -295,10 +376,14 @@ impl<'a> Translator<'a> {
                 factory(move |context| deduplicate(&spec, context))
             }
             StreamNode::TemporalSort { keys } => {
-                let (first, rest) = keys.split_first().ok_or_else(|| Error::internal("no sort key"))?;
+                let (first, rest) = keys
+                    .split_first()
+                    .ok_or_else(|| Error::internal("no sort key"))?;
                 let spec = TemporalSortSpec {
                     schema: input.schema.clone(),
-                    rowtime: input.schema.columns[first.column].is_rowtime().then_some(first.column),
+                    rowtime: input.schema.columns[first.column]
+                        .is_rowtime()
+                        .then_some(first.column),
                     order_by: sort_columns(rest),
                 };
                 factory(move |context| Ok(Box::new(TemporalSort::new(&spec, context)?)))
@@ -313,26 +398,36 @@ impl<'a> Translator<'a> {
                 };
                 factory(move |context| Ok(Box::new(ChangelogNormalize::new(&spec, context)?)))
             }
-            StreamNode::DropUpdateBefore => {
-                factory(move |_| Ok(Box::new(DropUpdateBefore)))
-            }
+            StreamNode::DropUpdateBefore => factory(move |_| Ok(Box::new(DropUpdateBefore))),
             StreamNode::ConstraintEnforcer => {
                 let spec = constraint_spec_of(&plan.schema, self.config);
                 factory(move |context| Ok(Box::new(ConstraintEnforcer::new(spec.clone(), context))))
             }
-            StreamNode::SinkUpsertMaterializer { primary_key, upsert_key, action } => {
-                if *action != ConflictAction::Deduplicate {
-                    return Err(Error::plan(
-                        "ON CONFLICT DO ERROR and DO NOTHING are not supported yet",
-                    ));
-                }
+            StreamNode::SinkUpsertMaterializer {
+                primary_key,
+                upsert_key,
+                action,
+            } => {
                 let spec = SinkUpsertMaterializerSpec {
                     schema: input.schema.clone(),
                     primary_key: primary_key.clone(),
                     upsert_key: upsert_key.clone(),
                     ttl_ms: self.config.state_ttl(),
                 };
-                factory(move |context| Ok(Box::new(SinkUpsertMaterializer::new(&spec, context)?)))
+                let strategy = match action {
+                    ConflictAction::Deduplicate => {
+                        return Ok(factory(move |context| {
+                            Ok(Box::new(SinkUpsertMaterializer::new(&spec, context)?))
+                        }));
+                    }
+                    ConflictAction::Error => ConflictStrategy::Error,
+                    ConflictAction::Nothing => ConflictStrategy::Nothing,
+                };
+                factory(move |context| {
+                    let operator =
+                        WatermarkCompactingSinkMaterializer::new(&spec, strategy, context)?;
+                    Ok(Box::new(operator))
+                })
             }
             other => {
                 return Err(Error::internal(format!("{} is no operator", other.noun())));
@@ -346,9 +441,13 @@ impl<'a> Translator<'a> {
         watermark: &Expr,
         options: &indexmap::IndexMap<String, String>,
     ) -> WatermarkAssignerSpec {
-        let on_event =
-            options.get("scan.watermark.emit.strategy").is_some_and(|s| s == "on-event");
-        let interval = self.config.duration_ms("pipeline.auto-watermark-interval").unwrap_or(200);
+        let on_event = options
+            .get("scan.watermark.emit.strategy")
+            .is_some_and(|s| s == "on-event");
+        let interval = self
+            .config
+            .duration_ms("pipeline.auto-watermark-interval")
+            .unwrap_or(200);
         let idle = options
             .get("scan.watermark.idle-timeout")
             .and_then(|t| crate::config::parse_duration(t))
@@ -363,12 +462,17 @@ impl<'a> Translator<'a> {
         }
     }
 
-    fn mini_batch(&self, calls: &[logical::AggregateCall], retracts: bool) -> Option<MiniBatch> {
+    fn mini_batch(&self, calls: &[logical::AggregateCall]) -> Option<MiniBatch> {
         let (size, latency_ms) = self.config.mini_batch()?;
-        let one_phase = self.config.is("table.optimizer.agg-phase-strategy", "ONE_PHASE");
-        let two_phase = !one_phase
-            && calls.iter().all(|c| c.function.merges_in_flink(retracts));
-        Some(MiniBatch { size, latency_ms, two_phase })
+        let one_phase = self
+            .config
+            .is("table.optimizer.agg-phase-strategy", "ONE_PHASE");
+        let two_phase = !one_phase && calls.iter().all(|c| c.function.merges_in_flink());
+        Some(MiniBatch {
+            size,
+            latency_ms,
+            two_phase,
+        })
     }
 }
 
@@ -383,13 +487,15 @@ fn factory(
 fn keyed_by(node: &StreamNode) -> Option<Vec<Vec<usize>>> {
     match node {
         StreamNode::GroupAggregate { keys, .. }
-        | StreamNode::Rank { partition: keys, .. }
+        | StreamNode::Rank {
+            partition: keys, ..
+        }
         | StreamNode::Deduplicate { key: keys, .. }
         | StreamNode::ChangelogNormalize { key: keys, .. }
-        | StreamNode::SinkUpsertMaterializer { primary_key: keys, .. } => Some(vec![keys.clone()]),
-        StreamNode::Join { left, right, .. } => {
-            Some(vec![left.keys.clone(), right.keys.clone()])
-        }
+        | StreamNode::SinkUpsertMaterializer {
+            primary_key: keys, ..
+        } => Some(vec![keys.clone()]),
+        StreamNode::Join { left, right, .. } => Some(vec![left.keys.clone(), right.keys.clone()]),
         StreamNode::TemporalSort { .. } => Some(vec![Vec::new()]),
         _ => None,
     }
@@ -442,13 +548,13 @@ fn constraint_spec_of(schema: &Schema, config: &Configuration) -> ConstraintEnfo
         } else {
             NotNullEnforcer::Error
         },
-        type_length: match config.get("table.exec.sink.type-length-enforcer") {
+        length: match config.get("table.exec.sink.type-length-enforcer") {
             Some(v) if v.eq_ignore_ascii_case("TRIM_PAD") => TypeLengthEnforcer::TrimPad,
             Some(v) if v.eq_ignore_ascii_case("ERROR") => TypeLengthEnforcer::Error,
             _ => TypeLengthEnforcer::Ignore,
         },
         nested: NestedEnforcer::Ignore,
-        delete_key: None,
+        key_of_deletes: None,
     }
 }
 
@@ -460,16 +566,15 @@ fn signature(schema: &Schema) -> String {
 fn reads_watermark(plan: &StreamPlan) -> bool {
     let calls = |e: &Expr| {
         e.any(&mut |e| match &e.kind {
-            crate::expr::ExprKind::Call { function, .. } => {
-                function.name() == "CURRENT_WATERMARK"
-            }
+            crate::expr::ExprKind::Call { function, .. } => function.name() == "CURRENT_WATERMARK",
             _ => false,
         })
     };
     let here = match &plan.node {
-        StreamNode::Calc { condition, projection } => {
-            condition.iter().chain(projection).any(calls)
-        }
+        StreamNode::Calc {
+            condition,
+            projection,
+        } => condition.iter().chain(projection).any(calls),
         _ => false,
     };
     here || plan.inputs.iter().any(reads_watermark)
@@ -487,7 +592,11 @@ fn constant_batch(
         Vec::new(),
         &RecordBatchOptions::new().with_row_count(Some(1)),
     )?;
-    let context = EvalContext { rows: 1, now_ms: 0, watermark: i64::MIN };
+    let context = EvalContext {
+        rows: 1,
+        now_ms: 0,
+        watermark: i64::MIN,
+    };
     let arrow = schema.to_arrow();
     let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
     let mut columns: Vec<ArrayRef> = Vec::new();

@@ -10,9 +10,7 @@ use crate::aggregates::{self, AggregateFunction, CallContext};
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::functions::Arg;
-use crate::plan::logical::{
-    AggregateCall, LogicalNode, LogicalPlan, WindowShape, WindowSpec,
-};
+use crate::plan::logical::{AggregateCall, LogicalNode, LogicalPlan, WindowShape, WindowSpec};
 use crate::types::{Column, Schema, TimeAttribute, TypeKind};
 
 /// An aggregate call met in an expression; its parts are over the block's input.
@@ -70,7 +68,9 @@ impl Binder<'_> {
         // inside its arguments no other aggregate may stand
         let pending = self.pending_aggregate(name, function, context);
         let result = pending.map(|(pending, data_type)| {
-            let index = found.iter().position(|p: &PendingAggregate| p.same(&pending));
+            let index = found
+                .iter()
+                .position(|p: &PendingAggregate| p.same(&pending));
             let index = index.unwrap_or_else(|| {
                 found.push(pending);
                 found.len() - 1
@@ -103,12 +103,16 @@ impl Binder<'_> {
                 pending(PendingFunction::Grouping),
                 TypeKind::BigInt.not_null(),
             )),
-            "GROUP_ID" => {
-                Ok((pending(PendingFunction::GroupId), TypeKind::BigInt.not_null()))
-            }
+            "GROUP_ID" => Ok((
+                pending(PendingFunction::GroupId),
+                TypeKind::BigInt.not_null(),
+            )),
             _ => {
-                let call =
-                    CallContext { grouped: context.grouped, filtered: filter.is_some(), distinct };
+                let call = CallContext {
+                    grouped: context.grouped,
+                    filtered: filter.is_some(),
+                    distinct,
+                };
                 let (function, args) = self.resolve_aggregate(name, args, call)?;
                 let data_type = function.returns().clone();
                 let pending = PendingAggregate {
@@ -164,19 +168,28 @@ impl Binder<'_> {
                 if star && name != "COUNT" {
                     return Err(Error::plan(format!("{name}(*) is not an aggregate")));
                 }
-                if star { Vec::new() } else { calls::arguments(function)? }
+                if star {
+                    Vec::new()
+                } else {
+                    calls::arguments(function)?
+                }
             }
             _ => Vec::new(),
         };
-        let mut args =
-            args.into_iter().map(|a| self.bind_expr(a, context)).collect::<Result<Vec<_>>>()?;
+        let mut args = args
+            .into_iter()
+            .map(|a| self.bind_expr(a, context))
+            .collect::<Result<Vec<_>>>()?;
         if let [order] = function.within_group.as_slice() {
             args.push(self.bind_expr(&order.expr, context)?);
         }
         let filter = function
             .filter
             .as_ref()
-            .map(|f| self.bind_expr(f, context).and_then(|f| boolean(f, "FILTER")))
+            .map(|f| {
+                self.bind_expr(f, context)
+                    .and_then(|f| boolean(f, "FILTER"))
+            })
             .transpose()?;
         Ok((args, distinct, filter))
     }
@@ -193,7 +206,10 @@ impl Binder<'_> {
             GroupByExpr::Expressions(items, modifiers) if modifiers.is_empty() => items,
             other => return Err(Error::plan(format!("'{other}' is not supported"))),
         };
-        let mut group = GroupBy { present: !items.is_empty(), ..GroupBy::default() };
+        let mut group = GroupBy {
+            present: !items.is_empty(),
+            ..GroupBy::default()
+        };
         // the sets are the product of the items' alternatives
         for item in items {
             if let Some(window) = self.bind_group_window(item, scope, input)? {
@@ -209,14 +225,22 @@ impl Binder<'_> {
                 .flat_map(|set| {
                     alternatives.iter().map(|more| {
                         let mut set = set.clone();
-                        set.extend(more.iter().filter(|k| !set.contains(k)).copied().collect::<Vec<_>>());
+                        set.extend(
+                            more.iter()
+                                .filter(|k| !set.contains(k))
+                                .copied()
+                                .collect::<Vec<_>>(),
+                        );
                         set
                     })
                 })
                 .collect();
         }
-        group.times =
-            group.keys.iter().map(|key| super::expr::time_attribute(key, input)).collect();
+        group.times = group
+            .keys
+            .iter()
+            .map(|key| super::expr::time_attribute(key, input))
+            .collect();
         Ok(group)
     }
 
@@ -227,16 +251,21 @@ impl Binder<'_> {
         group: &mut GroupBy,
     ) -> Result<Vec<Vec<usize>>> {
         let mut keys = |binder: &mut Self, exprs: &[ast::Expr]| -> Result<Vec<usize>> {
-            exprs.iter().map(|e| binder.grouping_key(e, scope, group)).collect()
+            exprs
+                .iter()
+                .map(|e| binder.grouping_key(e, scope, group))
+                .collect()
         };
         match item {
             ast::Expr::GroupingSets(sets) => {
                 let mut all = Vec::new();
                 for set in sets {
                     match set.as_slice() {
-                        [nested @ (ast::Expr::Rollup(_)
-                        | ast::Expr::Cube(_)
-                        | ast::Expr::GroupingSets(_))] => {
+                        [
+                            nested @ (ast::Expr::Rollup(_)
+                            | ast::Expr::Cube(_)
+                            | ast::Expr::GroupingSets(_)),
+                        ] => {
                             all.extend(self.grouping_alternatives(nested, scope, group)?);
                         }
                         _ => {
@@ -251,13 +280,20 @@ impl Binder<'_> {
                 Ok(all)
             }
             ast::Expr::Rollup(parts) => {
-                let parts =
-                    parts.iter().map(|p| keys(self, p)).collect::<Result<Vec<_>>>()?;
-                Ok((0..=parts.len()).rev().map(|n| parts[..n].concat()).collect())
+                let parts = parts
+                    .iter()
+                    .map(|p| keys(self, p))
+                    .collect::<Result<Vec<_>>>()?;
+                Ok((0..=parts.len())
+                    .rev()
+                    .map(|n| parts[..n].concat())
+                    .collect())
             }
             ast::Expr::Cube(parts) => {
-                let parts =
-                    parts.iter().map(|p| keys(self, p)).collect::<Result<Vec<_>>>()?;
+                let parts = parts
+                    .iter()
+                    .map(|p| keys(self, p))
+                    .collect::<Result<Vec<_>>>()?;
                 let n = parts.len();
                 Ok((0..1usize << n)
                     .map(|mask| {
@@ -280,9 +316,10 @@ impl Binder<'_> {
         group: &mut GroupBy,
     ) -> Result<Vec<usize>> {
         match item {
-            ast::Expr::Tuple(items) => {
-                items.iter().map(|e| self.grouping_key(e, scope, group)).collect()
-            }
+            ast::Expr::Tuple(items) => items
+                .iter()
+                .map(|e| self.grouping_key(e, scope, group))
+                .collect(),
             _ => Ok(vec![self.grouping_key(item, scope, group)?]),
         }
     }
@@ -293,7 +330,10 @@ impl Binder<'_> {
         scope: &Scope<'_>,
         group: &mut GroupBy,
     ) -> Result<usize> {
-        let mut context = Context { clause: "GROUP BY", ..Context::scalar(scope) };
+        let mut context = Context {
+            clause: "GROUP BY",
+            ..Context::scalar(scope)
+        };
         let bound = self.bind_expr(item, &mut context)?;
         if let Some(known) = group.keys.iter().position(|k| k.same(&bound)) {
             return Ok(known);
@@ -318,7 +358,9 @@ impl Binder<'_> {
         let mut exprs: Vec<Expr> = Vec::new();
         let mut schema = Schema::default();
         for (i, key) in group.keys.iter().enumerate() {
-            let name = group.names[i].clone().unwrap_or_else(|| format!("EXPR${i}"));
+            let name = group.names[i]
+                .clone()
+                .unwrap_or_else(|| format!("EXPR${i}"));
             let mut column = Column::new(name, key.data_type.clone());
             column.time = group.times[i];
             schema.columns.push(column);
@@ -337,7 +379,9 @@ impl Binder<'_> {
                         _ => None,
                     };
                     let name = name.unwrap_or_else(|| format!("$f{}", exprs.len() - 1));
-                    schema.columns.push(Column::new(name, expr.data_type.clone()));
+                    schema
+                        .columns
+                        .push(Column::new(name, expr.data_type.clone()));
                     exprs.len() - 1
                 },
                 |i| i + first_shared,
@@ -345,7 +389,9 @@ impl Binder<'_> {
         };
         let mut calls = Vec::new();
         for (i, call) in pending.iter().enumerate() {
-            let PendingFunction::Aggregate(function) = &call.function else { continue };
+            let PendingFunction::Aggregate(function) = &call.function else {
+                continue;
+            };
             let function = function.clone();
             calls.push(AggregateCall {
                 args: call.args.iter().map(&mut column_of).collect(),
@@ -382,21 +428,33 @@ impl Binder<'_> {
                 column.time = None;
             }
         }
-        output
-            .columns
-            .extend(calls.iter().map(|c| Column::new(c.name.clone(), c.data_type.clone())));
+        output.columns.extend(
+            calls
+                .iter()
+                .map(|c| Column::new(c.name.clone(), c.data_type.clone())),
+        );
         let key_count = keys.len();
         let aggregate = LogicalPlan::new(
-            LogicalNode::Aggregate { input: Box::new(expanded), keys, calls, ttl },
+            LogicalNode::Aggregate {
+                input: Box::new(expanded),
+                keys,
+                calls,
+                ttl,
+            },
             output,
         );
-        if simple && pending.iter().all(|p| matches!(p.function, PendingFunction::Aggregate(_))) {
+        if simple
+            && pending
+                .iter()
+                .all(|p| matches!(p.function, PendingFunction::Aggregate(_)))
+        {
             return Ok(aggregate);
         }
         // 4. drop the set's id, compute GROUPING
-        let mut exprs: Vec<Expr> =
-            (0..group.keys.len()).map(|i| aggregate.column(i)).collect();
-        let mut schema = aggregate.schema.project(&(0..group.keys.len()).collect::<Vec<_>>());
+        let mut exprs: Vec<Expr> = (0..group.keys.len()).map(|i| aggregate.column(i)).collect();
+        let mut schema = aggregate
+            .schema
+            .project(&(0..group.keys.len()).collect::<Vec<_>>());
         let mut next = key_count;
         for call in pending {
             let expr = match &call.function {
@@ -407,7 +465,10 @@ impl Binder<'_> {
                 PendingFunction::GroupId => literal::bigint(0),
                 PendingFunction::Grouping => group.grouping(&call.args, &aggregate)?,
             };
-            schema.columns.push(Column::new(format!("EXPR${}", exprs.len()), expr.data_type.clone()));
+            schema.columns.push(Column::new(
+                format!("EXPR${}", exprs.len()),
+                expr.data_type.clone(),
+            ));
             exprs.push(expr);
         }
         Ok(aggregate.project(exprs, schema))
@@ -464,7 +525,10 @@ impl GroupBy {
     /// The id of a set: bit i, from the left, is set when key i is not in it.
     fn set_id(&self, set: &[usize]) -> i64 {
         let n = self.keys.len();
-        (0..n).filter(|k| !set.contains(k)).map(|k| 1i64 << (n - 1 - k)).sum()
+        (0..n)
+            .filter(|k| !set.contains(k))
+            .map(|k| 1i64 << (n - 1 - k))
+            .sum()
     }
 
     /// `GROUPING(args)`: one bit an argument, set when the row's set lacks it.
@@ -478,7 +542,8 @@ impl GroupBy {
             })
             .collect::<Result<Vec<_>>>()?;
         let value = |set: &[usize]| -> i64 {
-            keys.iter().fold(0, |bits, k| bits << 1 | i64::from(!set.contains(k)))
+            keys.iter()
+                .fold(0, |bits, k| bits << 1 | i64::from(!set.contains(k)))
         };
         if self.sets.len() == 1 {
             return Ok(literal::bigint(value(&self.sets[0])));
@@ -503,8 +568,10 @@ impl GroupBy {
         let mut refused = None;
         let rewritten = self.rewrite_inner(expr, input, &mut refused);
         match refused {
-            Some(name) => Err(Error::plan(format!("Expression '{name}' is not being grouped"))
-                .hint("add it to GROUP BY, or aggregate it")),
+            Some(name) => Err(
+                Error::plan(format!("Expression '{name}' is not being grouped"))
+                    .hint("add it to GROUP BY, or aggregate it"),
+            ),
             None => Ok(rewritten),
         }
     }
@@ -512,7 +579,8 @@ impl GroupBy {
     fn rewrite_inner(&self, expr: Expr, input: &Schema, refused: &mut Option<String>) -> Expr {
         if let Some(key) = self.keys.iter().position(|k| k.same(&expr)) {
             let mut data_type = self.keys[key].data_type.clone();
-            data_type.nullable |= self.sets.len() > 1 && !self.sets.iter().all(|s| s.contains(&key));
+            data_type.nullable |=
+                self.sets.len() > 1 && !self.sets.iter().all(|s| s.contains(&key));
             return Expr::column(key, data_type);
         }
         match expr.kind {
@@ -523,7 +591,10 @@ impl GroupBy {
                 if self.window.is_none() {
                     refused.get_or_insert("a property of a group window".into());
                 }
-                Expr::column(self.keys.len() + self.calls + i - WINDOW_BASE, expr.data_type)
+                Expr::column(
+                    self.keys.len() + self.calls + i - WINDOW_BASE,
+                    expr.data_type,
+                )
             }
             ExprKind::Column(i) if i < AGGREGATE_BASE => {
                 let name = input.columns.get(i).map(|c| c.name.clone());
@@ -548,8 +619,16 @@ fn expand(input: LogicalPlan, group: &GroupBy) -> LogicalPlan {
     for (k, column) in schema.columns.iter_mut().take(group.keys.len()).enumerate() {
         column.data_type.nullable |= !group.sets.iter().all(|s| s.contains(&k));
     }
-    schema.columns.push(Column::new("$e", TypeKind::BigInt.not_null()));
-    LogicalPlan::new(LogicalNode::Expand { input: Box::new(input), sets }, schema)
+    schema
+        .columns
+        .push(Column::new("$e", TypeKind::BigInt.not_null()));
+    LogicalPlan::new(
+        LogicalNode::Expand {
+            input: Box::new(input),
+            sets,
+        },
+        schema,
+    )
 }
 
 fn group_window(
@@ -562,13 +641,21 @@ fn group_window(
     if let WindowShape::Hop { slide, size, .. } = window.shape
         && size < slide
     {
-        return Err(Error::plan("The size of HOP must not be smaller than its slide"));
+        return Err(Error::plan(
+            "The size of HOP must not be smaller than its slide",
+        ));
     }
     let keys: Vec<usize> = (0..keys).collect();
     let mut output = input.schema.project(&keys);
-    output.columns.extend(calls.iter().map(|c| Column::new(c.name.clone(), c.data_type.clone())));
+    output.columns.extend(
+        calls
+            .iter()
+            .map(|c| Column::new(c.name.clone(), c.data_type.clone())),
+    );
     let stamp = TypeKind::Timestamp(3).not_null();
-    output.columns.push(Column::new("window_start", stamp.clone()));
+    output
+        .columns
+        .push(Column::new("window_start", stamp.clone()));
     output.columns.push(Column::new("window_end", stamp));
     let kind = match (&window.time.data_type.kind, window.attribute) {
         (TypeKind::TimestampLtz(_), _) | (_, TimeAttribute::Proctime) => TypeKind::TimestampLtz(3),
@@ -579,12 +666,23 @@ fn group_window(
         data_type: kind.not_null(),
         time: Some(window.attribute),
     });
-    let window = WindowSpec { shape: window.shape, time_column, partition: Vec::new() };
-    let node =
-        LogicalNode::GroupWindowAggregate { input: Box::new(input), window, keys, calls };
+    let window = WindowSpec {
+        shape: window.shape,
+        time_column,
+        partition: Vec::new(),
+    };
+    let node = LogicalNode::GroupWindowAggregate {
+        input: Box::new(input),
+        window,
+        keys,
+        calls,
+    };
     Ok(LogicalPlan::new(node, output))
 }
 
 fn arg_info(expr: &Expr) -> Arg {
-    Arg { data_type: expr.data_type.clone(), literal: expr.as_literal().cloned() }
+    Arg {
+        data_type: expr.data_type.clone(),
+        literal: expr.as_literal().cloned(),
+    }
 }

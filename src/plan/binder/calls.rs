@@ -85,12 +85,22 @@ impl Binder<'_> {
 fn over_only(name: &str) -> Option<Error> {
     let is = matches!(
         name,
-        "ROW_NUMBER" | "RANK" | "DENSE_RANK" | "LAG" | "LEAD" | "NTILE" | "PERCENT_RANK"
+        "ROW_NUMBER"
+            | "RANK"
+            | "DENSE_RANK"
+            | "LAG"
+            | "LEAD"
+            | "NTILE"
+            | "PERCENT_RANK"
             | "CUME_DIST"
     );
     is.then(|| {
-        Error::plan(format!("OVER clause is necessary for window functions: {name}"))
-            .hint(format!("write {name}(..) OVER (PARTITION BY .. ORDER BY ..)"))
+        Error::plan(format!(
+            "OVER clause is necessary for window functions: {name}"
+        ))
+        .hint(format!(
+            "write {name}(..) OVER (PARTITION BY .. ORDER BY ..)"
+        ))
     })
 }
 
@@ -113,11 +123,16 @@ pub(super) fn coalesce(args: Vec<Expr>) -> Result<Expr> {
     if let Some(last) = args.iter().position(|a| !a.data_type.nullable) {
         args.truncate(last + 1);
     }
-    let Some(last) = args.pop() else { return Ok(literal::null()) };
+    let Some(last) = args.pop() else {
+        return Ok(literal::null());
+    };
     if args.is_empty() {
         return Ok(last);
     }
-    let branches = args.into_iter().map(|a| (is_null(a.clone(), true), a)).collect();
+    let branches = args
+        .into_iter()
+        .map(|a| (is_null(a.clone(), true), a))
+        .collect();
     let mut result = case(branches, last)?;
     result.data_type.nullable = nullable;
     Ok(result)
@@ -126,16 +141,18 @@ pub(super) fn coalesce(args: Vec<Expr>) -> Result<Expr> {
 /// A function's name in upper case, without catalog and database.
 pub(super) fn function_name(function: &ast::Function) -> String {
     let last = function.name.0.last().and_then(|part| part.as_ident());
-    last.map(|ident| ident.value.to_uppercase()).unwrap_or_default()
+    last.map(|ident| ident.value.to_uppercase())
+        .unwrap_or_default()
 }
 
 /// The positional arguments; `*` and named ones are refused.
 pub(super) fn arguments(function: &ast::Function) -> Result<Vec<&ast::Expr>> {
     match &function.args {
         FunctionArguments::None => Ok(Vec::new()),
-        FunctionArguments::Subquery(_) => {
-            Err(Error::plan(format!("{} does not take a query", function.name)))
-        }
+        FunctionArguments::Subquery(_) => Err(Error::plan(format!(
+            "{} does not take a query",
+            function.name
+        ))),
         FunctionArguments::List(list) => list
             .args
             .iter()

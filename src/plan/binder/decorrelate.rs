@@ -29,7 +29,11 @@ pub(super) fn decorrelate(plan: LogicalPlan, width: usize) -> Result<Decorrelate
     let shown = plan.schema.len();
     if !has_outer(&plan) {
         let counts = vec![false; shown];
-        return Ok(Decorrelated { plan: lower_depth(plan), conditions: Vec::new(), counts });
+        return Ok(Decorrelated {
+            plan: lower_depth(plan),
+            conditions: Vec::new(),
+            counts,
+        });
     }
     let (plan, conditions) = pull_up(plan)?;
     if has_outer(&plan) {
@@ -40,23 +44,30 @@ pub(super) fn decorrelate(plan: LogicalPlan, width: usize) -> Result<Decorrelate
         .into_iter()
         .map(|condition| {
             condition.transform(&mut |e| match e.kind {
-                ExprKind::Column(i) if !is_placeholder(i) => {
-                    Expr::column(i + width, e.data_type)
-                }
+                ExprKind::Column(i) if !is_placeholder(i) => Expr::column(i + width, e.data_type),
                 ExprKind::Outer { depth: 1, index } => Expr::column(index, e.data_type),
-                ExprKind::Outer { depth, index } => {
-                    Expr::new(ExprKind::Outer { depth: depth - 1, index }, e.data_type)
-                }
+                ExprKind::Outer { depth, index } => Expr::new(
+                    ExprKind::Outer {
+                        depth: depth - 1,
+                        index,
+                    },
+                    e.data_type,
+                ),
                 _ => e,
             })
         })
         .collect();
-    Ok(Decorrelated { plan: lower_depth(plan), conditions, counts })
+    Ok(Decorrelated {
+        plan: lower_depth(plan),
+        conditions,
+        counts,
+    })
 }
 
 fn unsupported() -> Error {
-    Error::plan("A correlated subquery of this form is not supported")
-        .hint("refer to the outer query only in WHERE of the subquery, by equality under aggregates")
+    Error::plan("A correlated subquery of this form is not supported").hint(
+        "refer to the outer query only in WHERE of the subquery, by equality under aggregates",
+    )
 }
 
 fn is_outer(e: &Expr) -> bool {
@@ -89,9 +100,13 @@ fn has_outer(plan: &LogicalPlan) -> bool {
 fn lower_depth(mut plan: LogicalPlan) -> LogicalPlan {
     plan.map_exprs(&mut |e| {
         e.transform(&mut |e| match e.kind {
-            ExprKind::Outer { depth, index } if depth > 1 => {
-                Expr::new(ExprKind::Outer { depth: depth - 1, index }, e.data_type)
-            }
+            ExprKind::Outer { depth, index } if depth > 1 => Expr::new(
+                ExprKind::Outer {
+                    depth: depth - 1,
+                    index,
+                },
+                e.data_type,
+            ),
             _ => e,
         })
     });
@@ -112,16 +127,37 @@ fn pull_up(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>)> {
             };
             let (outer, inner): (Vec<_>, Vec<_>) = conjuncts.into_iter().partition(is_outer);
             conditions.extend(outer);
-            let plan = if inner.is_empty() { input } else { input.filter(and(inner)) };
+            let plan = if inner.is_empty() {
+                input
+            } else {
+                input.filter(and(inner))
+            };
             Ok((plan, conditions))
         }
         LogicalNode::Project { input, exprs } => pull_through_project(*input, exprs, schema),
-        LogicalNode::Join { left, right, kind: JoinKind::Inner, on, ttl } => {
+        LogicalNode::Join {
+            left,
+            right,
+            kind: JoinKind::Inner,
+            on,
+            ttl,
+        } => {
             let (left, left_conditions) = pull_up(*left)?;
             let (right, right_conditions) = pull_up(*right)?;
-            pull_through_join((left, left_conditions), (right, right_conditions), on, ttl, &schema)
+            pull_through_join(
+                (left, left_conditions),
+                (right, right_conditions),
+                on,
+                ttl,
+                &schema,
+            )
         }
-        LogicalNode::Aggregate { input, keys, calls, ttl } => {
+        LogicalNode::Aggregate {
+            input,
+            keys,
+            calls,
+            ttl,
+        } => {
             let (input, conditions) = pull_up(*input)?;
             let (equal, columns) = equalities(&conditions)?;
             let n = keys.len();
@@ -140,21 +176,35 @@ fn pull_up(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>)> {
             let total = keys.len();
             let calls_len = calls.len();
             let aggregate = LogicalPlan::new(
-                LogicalNode::Aggregate { input: Box::new(input), keys, calls, ttl },
+                LogicalNode::Aggregate {
+                    input: Box::new(input),
+                    keys,
+                    calls,
+                    ttl,
+                },
                 output,
             );
             // the subquery's columns first, then the added keys
-            let order: Vec<usize> =
-                (0..n).chain(total..total + calls_len).chain(n..total).collect();
+            let order: Vec<usize> = (0..n)
+                .chain(total..total + calls_len)
+                .chain(n..total)
+                .collect();
             let plan = aggregate.project_columns(&order);
             let place = |p: usize| if p < n { p } else { p + calls_len };
             debug_assert!(added <= positions.len());
             let conditions = rebuild(equal, &positions, &plan, &place)?;
             Ok((plan, conditions))
         }
-        LogicalNode::Sort { input, keys, offset, fetch } => {
+        LogicalNode::Sort {
+            input,
+            keys,
+            offset,
+            fetch,
+        } => {
             let (input, conditions) = pull_up(*input)?;
-            let Some(fetch) = fetch else { return Ok((input, conditions)) };
+            let Some(fetch) = fetch else {
+                return Ok((input, conditions));
+            };
             let (equal, columns) = equalities(&conditions)?;
             let positions = columns;
             let output = input.schema.clone();
@@ -179,12 +229,17 @@ fn pull_up(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>)> {
                 call.partition.extend(columns.iter().copied());
             }
             let mut output = input.schema.clone();
-            output.columns.extend(schema.columns[schema.len() - calls.len()..].iter().cloned());
+            output
+                .columns
+                .extend(schema.columns[schema.len() - calls.len()..].iter().cloned());
             let shown = schema.len() - calls.len();
             let grown = input.schema.len();
             let calls_len = calls.len();
             let over = LogicalPlan::new(
-                LogicalNode::Over { input: Box::new(input), calls },
+                LogicalNode::Over {
+                    input: Box::new(input),
+                    calls,
+                },
                 output,
             );
             let order: Vec<usize> = (0..shown)
@@ -212,11 +267,14 @@ fn pull_through_project(
     let mut exprs = exprs;
     let mut schema = schema;
     let mut place = |column: usize| -> usize {
-        exprs.iter().position(|e| e.as_column() == Some(column)).unwrap_or_else(|| {
-            exprs.push(input.column(column));
-            schema.columns.push(input.schema.columns[column].clone());
-            exprs.len() - 1
-        })
+        exprs
+            .iter()
+            .position(|e| e.as_column() == Some(column))
+            .unwrap_or_else(|| {
+                exprs.push(input.column(column));
+                schema.columns.push(input.schema.columns[column].clone());
+                exprs.len() - 1
+            })
     };
     let conditions: Vec<Expr> = conditions
         .into_iter()
@@ -238,7 +296,10 @@ fn pull_through_join(
     schema: &Schema,
 ) -> Result<(LogicalPlan, Vec<Expr>)> {
     let conjuncts = match on {
-        Some(Expr { kind: ExprKind::And(all), .. }) => all,
+        Some(Expr {
+            kind: ExprKind::And(all),
+            ..
+        }) => all,
         Some(on) => vec![on],
         None => Vec::new(),
     };
@@ -250,11 +311,16 @@ fn pull_through_join(
     let width = left.schema.len();
     let mut conditions = left_conditions;
     conditions.extend(
-        right_conditions.into_iter().map(|c| c.remap_columns(&|i| i + width)),
+        right_conditions
+            .into_iter()
+            .map(|c| c.remap_columns(&|i| i + width)),
     );
     conditions.extend(outer);
     let on = (!inner.is_empty()).then(|| and(inner));
-    Ok((super::from::join(left, right, JoinKind::Inner, on, ttl), conditions))
+    Ok((
+        super::from::join(left, right, JoinKind::Inner, on, ttl),
+        conditions,
+    ))
 }
 
 /// Conditions as `outer expression = inner column`.
@@ -262,7 +328,12 @@ fn equalities(conditions: &[Expr]) -> Result<(Vec<Expr>, Vec<usize>)> {
     let mut outer = Vec::new();
     let mut columns = Vec::new();
     for condition in conditions {
-        let ExprKind::Compare { op: CompareOp::Eq, left, right } = &condition.kind else {
+        let ExprKind::Compare {
+            op: CompareOp::Eq,
+            left,
+            right,
+        } = &condition.kind
+        else {
             return Err(unsupported());
         };
         let pair = match (left.as_column(), right.as_column()) {
@@ -310,7 +381,11 @@ fn count_columns(plan: &LogicalPlan, shown: usize) -> Vec<bool> {
             };
             exprs
                 .iter()
-                .map(|e| e.as_column().and_then(|c| below.get(c).copied()).unwrap_or(false))
+                .map(|e| {
+                    e.as_column()
+                        .and_then(|c| below.get(c).copied())
+                        .unwrap_or(false)
+                })
                 .collect()
         }
         _ => columns(plan),

@@ -14,8 +14,8 @@ use super::subquery::PendingSubquery;
 use super::{Binder, literal};
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr, ExprKind};
-use crate::types::cast::CastMode;
 use crate::functions::Arg;
+use crate::types::cast::CastMode;
 use crate::types::{DataType, RowField, Schema, TimeAttribute, TypeKind, coerce};
 
 /// Columns from here on are aggregate calls.
@@ -61,7 +61,11 @@ impl<'c, 's> Context<'c, 's> {
 
     /// A condition: subqueries are allowed.
     pub(super) fn condition(scope: &'c Scope<'s>, clause: &'static str) -> Self {
-        Self { subqueries: Some(Vec::new()), clause, ..Self::scalar(scope) }
+        Self {
+            subqueries: Some(Vec::new()),
+            clause,
+            ..Self::scalar(scope)
+        }
     }
 }
 
@@ -76,16 +80,10 @@ impl Binder<'_> {
         self.located(ast, bound)
     }
 
-    fn bind_expr_inner(
-        &mut self,
-        ast: &ast::Expr,
-        context: &mut Context<'_, '_>,
-    ) -> Result<Expr> {
+    fn bind_expr_inner(&mut self, ast: &ast::Expr, context: &mut Context<'_, '_>) -> Result<Expr> {
         use ast::Expr as A;
         match ast {
-            A::Identifier(ident) => {
-                context.scope.resolve(std::slice::from_ref(&ident.value))
-            }
+            A::Identifier(ident) => context.scope.resolve(std::slice::from_ref(&ident.value)),
             A::CompoundIdentifier(idents) => {
                 let parts: Vec<String> = idents.iter().map(|i| i.value.clone()).collect();
                 context.scope.resolve(&parts)
@@ -106,7 +104,12 @@ impl Binder<'_> {
             A::IsNotFalse(inner) => Ok(not(self.is_true(inner, false, context)?)),
             A::IsDistinctFrom(a, b) => self.bind_compare(CompareOp::Distinct, a, b, context),
             A::IsNotDistinctFrom(a, b) => self.bind_compare(CompareOp::NotDistinct, a, b, context),
-            A::Between { expr, negated, low, high } => {
+            A::Between {
+                expr,
+                negated,
+                low,
+                high,
+            } => {
                 let value = self.bind_expr(expr, context)?;
                 let low = self.bind_expr(low, context)?;
                 let high = self.bind_expr(high, context)?;
@@ -114,7 +117,11 @@ impl Binder<'_> {
                 let upper = compare(CompareOp::LtEq, value, high)?;
                 Ok(negate_if(*negated, and(vec![lower, upper])))
             }
-            A::InList { expr, list, negated } => {
+            A::InList {
+                expr,
+                list,
+                negated,
+            } => {
                 let value = self.bind_expr(expr, context)?;
                 let tests = list
                     .iter()
@@ -125,7 +132,11 @@ impl Binder<'_> {
                     .collect::<Result<Vec<_>>>()?;
                 Ok(negate_if(*negated, or(tests)))
             }
-            A::InSubquery { expr, subquery, negated } => {
+            A::InSubquery {
+                expr,
+                subquery,
+                negated,
+            } => {
                 let found = self.bind_in_subquery(expr, subquery, context)?;
                 Ok(negate_if(*negated, found))
             }
@@ -134,19 +145,38 @@ impl Binder<'_> {
                 Ok(negate_if(*negated, found))
             }
             A::Subquery(query) => self.bind_scalar_subquery(query, context),
-            A::Like { negated, any: false, expr, pattern, escape_char } => {
+            A::Like {
+                negated,
+                any: false,
+                expr,
+                pattern,
+                escape_char,
+            } => {
                 let mut args = vec![(**expr).clone(), (**pattern).clone()];
                 args.extend(escape_char.clone().map(A::Value));
                 Ok(negate_if(*negated, self.bind_call("LIKE", &args, context)?))
             }
-            A::SimilarTo { negated, expr, pattern, escape_char } => {
+            A::SimilarTo {
+                negated,
+                expr,
+                pattern,
+                escape_char,
+            } => {
                 let mut args = vec![(**expr).clone(), (**pattern).clone()];
                 args.extend(escape_char.clone().map(A::Value));
-                Ok(negate_if(*negated, self.bind_call("SIMILAR TO", &args, context)?))
+                Ok(negate_if(
+                    *negated,
+                    self.bind_call("SIMILAR TO", &args, context)?,
+                ))
             }
             A::BinaryOp { left, op, right } => self.bind_binary(left, op, right, context),
             A::UnaryOp { op, expr } => self.bind_unary(*op, expr, context),
-            A::Cast { kind, expr, data_type, .. } => {
+            A::Cast {
+                kind,
+                expr,
+                data_type,
+                ..
+            } => {
                 let mode = match kind {
                     ast::CastKind::TryCast | ast::CastKind::SafeCast => CastMode::Try,
                     _ => CastMode::Strict,
@@ -155,9 +185,17 @@ impl Binder<'_> {
                 let target = crate::sql::parse_type(data_type)?;
                 cast(input, &target, mode)
             }
-            A::Case { operand, conditions, else_result, .. } => {
-                self.bind_case(operand.as_deref(), conditions, else_result.as_deref(), context)
-            }
+            A::Case {
+                operand,
+                conditions,
+                else_result,
+                ..
+            } => self.bind_case(
+                operand.as_deref(),
+                conditions,
+                else_result.as_deref(),
+                context,
+            ),
             A::Array(array) => self.bind_call("ARRAY", &array.elem, context),
             A::Tuple(items) => self.bind_call("ROW", items, context),
             A::Function(function) => self.bind_function(function, context),
@@ -166,7 +204,9 @@ impl Binder<'_> {
                 let input = self.bind_expr(expr, context)?;
                 self.call("EXTRACT", vec![unit, input])
             }
-            other => Err(Error::plan(format!("The expression '{other}' is not supported"))),
+            other => Err(Error::plan(format!(
+                "The expression '{other}' is not supported"
+            ))),
         }
     }
 
@@ -177,8 +217,10 @@ impl Binder<'_> {
         args: &[ast::Expr],
         context: &mut Context<'_, '_>,
     ) -> Result<Expr> {
-        let args =
-            args.iter().map(|a| self.bind_expr(a, context)).collect::<Result<Vec<_>>>()?;
+        let args = args
+            .iter()
+            .map(|a| self.bind_expr(a, context))
+            .collect::<Result<Vec<_>>>()?;
         self.call(name, args)
     }
 
@@ -186,13 +228,22 @@ impl Binder<'_> {
     pub(super) fn call(&self, name: &str, args: Vec<Expr>) -> Result<Expr> {
         let infos: Vec<Arg> = args
             .iter()
-            .map(|a| Arg { data_type: a.data_type.clone(), literal: a.as_literal().cloned() })
+            .map(|a| Arg {
+                data_type: a.data_type.clone(),
+                literal: a.as_literal().cloned(),
+            })
             .collect();
         let function = self.functions.find(name, &infos)?;
         let signature = function.resolve(&infos)?;
-        let args =
-            args.into_iter().zip(&signature.args).map(|(arg, want)| arg.cast_to(want)).collect();
-        Ok(Expr::new(ExprKind::Call { function, args }, signature.returns))
+        let args = args
+            .into_iter()
+            .zip(&signature.args)
+            .map(|(arg, want)| arg.cast_to(want))
+            .collect();
+        Ok(Expr::new(
+            ExprKind::Call { function, args },
+            signature.returns,
+        ))
     }
 
     fn bind_access(
@@ -210,8 +261,13 @@ impl Binder<'_> {
             _ => None,
         };
         let mut rest = chain;
-        while let (Some(parts), [ast::AccessExpr::Dot(ast::Expr::Identifier(ident)), tail @ ..]) =
-            (&mut dotted, rest)
+        while let (
+            Some(parts),
+            [
+                ast::AccessExpr::Dot(ast::Expr::Identifier(ident)),
+                tail @ ..,
+            ],
+        ) = (&mut dotted, rest)
         {
             parts.push(ident.value.clone());
             rest = tail;
@@ -233,8 +289,10 @@ impl Binder<'_> {
                     self.call("ITEM", vec![expr, index])?
                 }
                 ast::AccessExpr::Subscript(other) => {
-                    return Err(Error::plan(format!("The subscript '[{other}]' is not supported"))
-                        .hint("use ARRAY_SLICE(array, from, to)"));
+                    return Err(
+                        Error::plan(format!("The subscript '[{other}]' is not supported"))
+                            .hint("use ARRAY_SLICE(array, from, to)"),
+                    );
                 }
             };
         }
@@ -305,7 +363,11 @@ impl Binder<'_> {
                 let word = if is_and { "AND" } else { "OR" };
                 let left = boolean(self.bind_expr(left, context)?, word)?;
                 let right = boolean(self.bind_expr(right, context)?, word)?;
-                return Ok(if is_and { and(vec![left, right]) } else { or(vec![left, right]) });
+                return Ok(if is_and {
+                    and(vec![left, right])
+                } else {
+                    or(vec![left, right])
+                });
             }
             BinaryOperator::Eq => return self.bind_compare(CompareOp::Eq, left, right, context),
             BinaryOperator::NotEq => {
@@ -325,7 +387,11 @@ impl Binder<'_> {
             BinaryOperator::Divide => "/",
             BinaryOperator::Modulo => "%",
             BinaryOperator::StringConcat => "||",
-            other => return Err(Error::plan(format!("The operator '{other}' is not supported"))),
+            other => {
+                return Err(Error::plan(format!(
+                    "The operator '{other}' is not supported"
+                )));
+            }
         };
         self.bind_call(name, &[left.clone(), right.clone()], context)
     }
@@ -349,7 +415,9 @@ impl Binder<'_> {
                 let negated = self.call("-", vec![input])?;
                 self.fold(negated)
             }
-            other => Err(Error::plan(format!("The operator '{other}' is not supported"))),
+            other => Err(Error::plan(format!(
+                "The operator '{other}' is not supported"
+            ))),
         }
     }
 
@@ -427,7 +495,14 @@ fn junction(args: Vec<Expr>, is_and: bool) -> Expr {
     if flat.is_empty() {
         return Expr::literal(ScalarValue::Boolean(Some(is_and)), data_type);
     }
-    Expr::new(if is_and { ExprKind::And(flat) } else { ExprKind::Or(flat) }, data_type)
+    Expr::new(
+        if is_and {
+            ExprKind::And(flat)
+        } else {
+            ExprKind::Or(flat)
+        },
+        data_type,
+    )
 }
 
 /// Three-valued NOT; a double one is dropped.
@@ -435,10 +510,17 @@ pub(crate) fn not(input: Expr) -> Expr {
     let data_type = input.data_type.clone();
     match input.kind {
         ExprKind::Not(inner) => *inner,
-        ExprKind::IsNull { input, negated } => {
-            Expr::new(ExprKind::IsNull { input, negated: !negated }, data_type)
-        }
-        kind => Expr::new(ExprKind::Not(Box::new(Expr::new(kind, data_type.clone()))), data_type),
+        ExprKind::IsNull { input, negated } => Expr::new(
+            ExprKind::IsNull {
+                input,
+                negated: !negated,
+            },
+            data_type,
+        ),
+        kind => Expr::new(
+            ExprKind::Not(Box::new(Expr::new(kind, data_type.clone()))),
+            data_type,
+        ),
     }
 }
 
@@ -448,7 +530,13 @@ fn negate_if(negated: bool, input: Expr) -> Expr {
 
 /// `IS [NOT] NULL`.
 pub(crate) fn is_null(input: Expr, negated: bool) -> Expr {
-    Expr::new(ExprKind::IsNull { input: Box::new(input), negated }, TypeKind::Boolean.not_null())
+    Expr::new(
+        ExprKind::IsNull {
+            input: Box::new(input),
+            negated,
+        },
+        TypeKind::Boolean.not_null(),
+    )
 }
 
 /// `input` as a condition.
@@ -456,7 +544,10 @@ pub(crate) fn boolean(input: Expr, what: &str) -> Result<Expr> {
     match input.data_type.kind {
         TypeKind::Boolean => Ok(input),
         TypeKind::Null => cast(input, &TypeKind::Boolean.nullable(), CastMode::Strict),
-        _ => Err(Error::plan(format!("{what} needs a BOOLEAN, not {}", input.data_type.kind))),
+        _ => Err(Error::plan(format!(
+            "{what} needs a BOOLEAN, not {}",
+            input.data_type.kind
+        ))),
     }
 }
 
@@ -480,7 +571,10 @@ fn compare_as(op: CompareOp, equality: bool, left: Expr, right: Expr) -> Result<
         if common.lenient && from_text {
             let target = common.data_type.as_nullable();
             return Expr::new(
-                ExprKind::Cast { input: Box::new(side), mode: CastMode::Try },
+                ExprKind::Cast {
+                    input: Box::new(side),
+                    mode: CastMode::Try,
+                },
                 target,
             );
         }
@@ -490,15 +584,22 @@ fn compare_as(op: CompareOp, equality: bool, left: Expr, right: Expr) -> Result<
     let nullable = !matches!(op, CompareOp::Distinct | CompareOp::NotDistinct)
         && (left.data_type.nullable || right.data_type.nullable);
     Ok(Expr::new(
-        ExprKind::Compare { op, left: Box::new(left), right: Box::new(right) },
+        ExprKind::Compare {
+            op,
+            left: Box::new(left),
+            right: Box::new(right),
+        },
         TypeKind::Boolean.with_nullable(nullable),
     ))
 }
 
 /// `CASE` with all results brought to one type.
 pub(crate) fn case(branches: Vec<(Expr, Expr)>, otherwise: Expr) -> Result<Expr> {
-    let types: Vec<&DataType> =
-        branches.iter().map(|(_, then)| &then.data_type).chain([&otherwise.data_type]).collect();
+    let types: Vec<&DataType> = branches
+        .iter()
+        .map(|(_, then)| &then.data_type)
+        .chain([&otherwise.data_type])
+        .collect();
     let Some(common) = coerce::common_type(&types) else {
         let types: Vec<_> = types.iter().map(|t| t.kind.to_string()).collect();
         return Err(Error::plan(format!(
@@ -507,11 +608,16 @@ pub(crate) fn case(branches: Vec<(Expr, Expr)>, otherwise: Expr) -> Result<Expr>
         )));
     };
     let nullable = types.iter().any(|t| t.nullable);
-    let branches =
-        branches.into_iter().map(|(when, then)| (when, then.cast_to(&common))).collect();
+    let branches = branches
+        .into_iter()
+        .map(|(when, then)| (when, then.cast_to(&common)))
+        .collect();
     let otherwise = Box::new(otherwise.cast_to(&common));
     Ok(Expr::new(
-        ExprKind::Case { branches, otherwise },
+        ExprKind::Case {
+            branches,
+            otherwise,
+        },
         common.kind.with_nullable(nullable),
     ))
 }
@@ -524,7 +630,13 @@ pub(crate) fn cast(input: Expr, target: &DataType, mode: CastMode) -> Result<Exp
     }
     let nullable = input.data_type.nullable || mode == CastMode::Try;
     let target = target.kind.clone().with_nullable(nullable);
-    Ok(Expr::new(ExprKind::Cast { input: Box::new(input), mode }, target))
+    Ok(Expr::new(
+        ExprKind::Cast {
+            input: Box::new(input),
+            mode,
+        },
+        target,
+    ))
 }
 
 /// The type of a `ROW` of `fields`, named `EXPR$0`, ... as Flink does.
@@ -533,7 +645,10 @@ pub(crate) fn row_type(fields: &[DataType]) -> TypeKind {
         fields
             .iter()
             .enumerate()
-            .map(|(i, t)| RowField { name: format!("EXPR${i}"), data_type: t.clone() })
+            .map(|(i, t)| RowField {
+                name: format!("EXPR${i}"),
+                data_type: t.clone(),
+            })
             .collect(),
     )
 }

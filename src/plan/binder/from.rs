@@ -25,8 +25,12 @@ impl Binder<'_> {
         parent: Option<&'p Scope<'p>>,
     ) -> Result<(LogicalPlan, Scope<'p>)> {
         let Some((first, rest)) = from.split_first() else {
-            let plan =
-                LogicalPlan::new(LogicalNode::Values { rows: vec![Vec::new()] }, Schema::default());
+            let plan = LogicalPlan::new(
+                LogicalNode::Values {
+                    rows: vec![Vec::new()],
+                },
+                Schema::default(),
+            );
             return Ok((plan, Scope::default().within(parent)));
         };
         let mut relation = self.bind_joins(first, None, parent)?;
@@ -60,8 +64,10 @@ impl Binder<'_> {
                 JoinOperator::FullOuter(c) => (JoinKind::Full, c),
                 JoinOperator::CrossJoin(c) => (JoinKind::Inner, c),
                 other => {
-                    return Err(Error::plan(format!("The join '{other:?}' is not supported"))
-                        .hint("use [INNER | LEFT | RIGHT | FULL] JOIN or CROSS JOIN"));
+                    return Err(
+                        Error::plan(format!("The join '{other:?}' is not supported"))
+                            .hint("use [INNER | LEFT | RIGHT | FULL] JOIN or CROSS JOIN"),
+                    );
                 }
             };
             relation = self.join_factor(relation, &join.relation, kind, constraint, parent)?;
@@ -87,9 +93,12 @@ impl Binder<'_> {
             {
                 self.bind_lateral_function(left, factor, kind, constraint)
             }
-            TableFactor::Derived { lateral: true, subquery, alias, .. } => {
-                self.bind_lateral_subquery(left, subquery, alias.as_ref(), kind, constraint)
-            }
+            TableFactor::Derived {
+                lateral: true,
+                subquery,
+                alias,
+                ..
+            } => self.bind_lateral_subquery(left, subquery, alias.as_ref(), kind, constraint),
             _ => {
                 let right = self.bind_factor(factor, parent)?;
                 self.bind_join(left, right, kind, constraint)
@@ -112,9 +121,19 @@ impl Binder<'_> {
         parent: Option<&'p Scope<'p>>,
     ) -> Result<Relation<'p>> {
         match factor {
-            TableFactor::Table { name, alias, args: None, version, sample, with_hints, .. } => {
+            TableFactor::Table {
+                name,
+                alias,
+                args: None,
+                version,
+                sample,
+                with_hints,
+                ..
+            } => {
                 if sample.is_some() {
-                    return Err(Error::plan("TABLESAMPLE is not supported in streaming mode"));
+                    return Err(Error::plan(
+                        "TABLESAMPLE is not supported in streaming mode",
+                    ));
                 }
                 if version.is_some() {
                     return Err(Error::plan(
@@ -140,16 +159,24 @@ impl Binder<'_> {
                 };
                 self.named(plan, alias.as_ref(), qualifier, parent)
             }
-            TableFactor::Derived { subquery, alias, .. } => {
+            TableFactor::Derived {
+                subquery, alias, ..
+            } => {
                 let plan = self.bind_query(subquery, parent)?;
-                let qualifier =
-                    alias.as_ref().map(|a| vec![a.name.value.clone()]).unwrap_or_default();
+                let qualifier = alias
+                    .as_ref()
+                    .map(|a| vec![a.name.value.clone()])
+                    .unwrap_or_default();
                 self.named(plan, alias.as_ref(), qualifier, parent)
             }
-            TableFactor::NestedJoin { table_with_joins, alias: None } => {
-                self.bind_joins(table_with_joins, None, parent)
-            }
-            TableFactor::NestedJoin { table_with_joins, alias: Some(alias) } => {
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias: None,
+            } => self.bind_joins(table_with_joins, None, parent),
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias: Some(alias),
+            } => {
                 let inner = self.bind_joins(table_with_joins, None, parent)?;
                 let qualifier = vec![alias.name.value.clone()];
                 self.named(inner.plan, Some(alias), qualifier, parent)
@@ -157,7 +184,9 @@ impl Binder<'_> {
             TableFactor::UNNEST { .. } => {
                 let one = Relation {
                     plan: LogicalPlan::new(
-                        LogicalNode::Values { rows: vec![Vec::new()] },
+                        LogicalNode::Values {
+                            rows: vec![Vec::new()],
+                        },
                         Schema::default(),
                     ),
                     scope: Scope::default().within(parent),
@@ -170,14 +199,17 @@ impl Binder<'_> {
             _ => {
                 if let Some((function, alias)) = super::window::window_function(factor) {
                     let plan = self.bind_window_function(function, parent)?;
-                    let qualifier =
-                        alias.map(|a| vec![a.name.value.clone()]).unwrap_or_default();
+                    let qualifier = alias
+                        .map(|a| vec![a.name.value.clone()])
+                        .unwrap_or_default();
                     return self.named(plan, alias, qualifier, parent);
                 }
                 if lateral_call(factor).is_some() {
                     let one = Relation {
                         plan: LogicalPlan::new(
-                            LogicalNode::Values { rows: vec![Vec::new()] },
+                            LogicalNode::Values {
+                                rows: vec![Vec::new()],
+                            },
                             Schema::default(),
                         ),
                         scope: Scope::default().within(parent),
@@ -226,7 +258,10 @@ impl Binder<'_> {
             JoinConstraint::On(condition) => {
                 let mut scope = left.scope;
                 scope.append(right.scope, width);
-                let mut context = Context { clause: "ON", ..Context::scalar(&scope) };
+                let mut context = Context {
+                    clause: "ON",
+                    ..Context::scalar(&scope)
+                };
                 let on = boolean(self.bind_expr(condition, &mut context)?, "ON")?;
                 (Some(self.fold(on)?), nullable_scope(scope, width, kind))
             }
@@ -236,7 +271,10 @@ impl Binder<'_> {
                 (None, nullable_scope(scope, width, kind))
             }
         };
-        let ttl = (self.ttl_of_side(&scope, 0..width), self.ttl_of_side(&scope, width..usize::MAX));
+        let ttl = (
+            self.ttl_of_side(&scope, 0..width),
+            self.ttl_of_side(&scope, width..usize::MAX),
+        );
         let plan = join(left.plan, right.plan, kind, on, ttl);
         Ok(Relation { plan, scope })
     }
@@ -253,10 +291,16 @@ impl Binder<'_> {
             JoinConstraint::None => return Ok(relation.plan),
             _ => return Err(Error::plan("USING and NATURAL do not fit a lateral join")),
         };
-        let mut context = Context { clause: "ON", ..Context::scalar(&relation.scope) };
+        let mut context = Context {
+            clause: "ON",
+            ..Context::scalar(&relation.scope)
+        };
         let on = boolean(self.bind_expr(condition, &mut context)?, "ON")?;
         let on = self.fold(on)?;
-        if matches!(on.as_literal(), Some(datafusion::common::ScalarValue::Boolean(Some(true)))) {
+        if matches!(
+            on.as_literal(),
+            Some(datafusion::common::ScalarValue::Boolean(Some(true)))
+        ) {
             return Ok(relation.plan);
         }
         if kind == JoinKind::Left {
@@ -275,19 +319,32 @@ impl Binder<'_> {
         kind: JoinKind,
         constraint: &JoinConstraint,
     ) -> Result<Relation<'p>> {
-        let TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } = factor else {
+        let TableFactor::UNNEST {
+            alias,
+            array_exprs,
+            with_ordinality,
+            ..
+        } = factor
+        else {
             return Err(Error::internal("not an UNNEST"));
         };
         let [array] = array_exprs.as_slice() else {
             return Err(Error::plan("UNNEST takes one collection"));
         };
         if !matches!(kind, JoinKind::Inner | JoinKind::Left) {
-            return Err(Error::plan("UNNEST only supports CROSS, INNER and LEFT joins"));
+            return Err(Error::plan(
+                "UNNEST only supports CROSS, INNER and LEFT joins",
+            ));
         }
         if *with_ordinality && kind == JoinKind::Left {
-            return Err(Error::plan("WITH ORDINALITY is only supported with CROSS and INNER JOIN"));
+            return Err(Error::plan(
+                "WITH ORDINALITY is only supported with CROSS and INNER JOIN",
+            ));
         }
-        let mut context = Context { clause: "UNNEST", ..Context::scalar(&left.scope) };
+        let mut context = Context {
+            clause: "UNNEST",
+            ..Context::scalar(&left.scope)
+        };
         let collection = self.bind_expr(array, &mut context)?;
         let mut columns = match &collection.data_type.kind {
             TypeKind::Array(element) | TypeKind::Multiset(element) => match &element.kind {
@@ -302,7 +359,10 @@ impl Binder<'_> {
                 _ => vec![Column::new("EXPR$0", (**element).clone())],
             },
             TypeKind::Map(key, value) => {
-                vec![Column::new("KEY", (**key).clone()), Column::new("VALUE", (**value).clone())]
+                vec![
+                    Column::new("KEY", (**key).clone()),
+                    Column::new("VALUE", (**value).clone()),
+                ]
             }
             other => {
                 return self.refuse(
@@ -314,7 +374,10 @@ impl Binder<'_> {
         if *with_ordinality {
             columns.push(Column::new("ORDINALITY", TypeKind::Int.not_null()));
         }
-        let call = TableCall::Unnest { collection, ordinality: *with_ordinality };
+        let call = TableCall::Unnest {
+            collection,
+            ordinality: *with_ordinality,
+        };
         self.correlate(left, call, columns, alias.as_ref(), kind, constraint)
     }
 
@@ -329,7 +392,10 @@ impl Binder<'_> {
             return Err(Error::plan(format!("'{factor}' is not supported in FROM")));
         };
         let name = calls::function_name(function);
-        let mut context = Context { clause: "LATERAL TABLE", ..Context::scalar(&left.scope) };
+        let mut context = Context {
+            clause: "LATERAL TABLE",
+            ..Context::scalar(&left.scope)
+        };
         let args = calls::arguments(function)?
             .into_iter()
             .map(|a| self.bind_expr(a, &mut context))
@@ -344,8 +410,15 @@ impl Binder<'_> {
         };
         let types: Vec<_> = args.iter().map(|a| a.data_type.clone()).collect();
         let (arg_types, returns) = table_function.resolve(&types)?;
-        let args = args.into_iter().zip(&arg_types).map(|(a, t)| a.cast_to(t)).collect();
-        let call = TableCall::Function { function: table_function, args };
+        let args = args
+            .into_iter()
+            .zip(&arg_types)
+            .map(|(a, t)| a.cast_to(t))
+            .collect();
+        let call = TableCall::Function {
+            function: table_function,
+            args,
+        };
         self.correlate(left, call, returns.columns, alias, kind, constraint)
     }
 
@@ -378,16 +451,25 @@ impl Binder<'_> {
             }
         }
         let right = Schema::new(columns);
-        let qualifier = alias.map(|a| vec![a.name.value.clone()]).unwrap_or_default();
+        let qualifier = alias
+            .map(|a| vec![a.name.value.clone()])
+            .unwrap_or_default();
         let mut schema = left.plan.schema.clone();
         schema.columns.extend(right.columns.iter().cloned());
         let mut scope = left.scope;
         scope.append(Scope::of_table(Some(&qualifier), &right), width);
         let plan = LogicalPlan::new(
-            LogicalNode::Correlate { input: Box::new(left.plan), call, kind },
+            LogicalNode::Correlate {
+                input: Box::new(left.plan),
+                call,
+                kind,
+            },
             schema,
         );
-        let relation = Relation { plan, scope: scope.clone() };
+        let relation = Relation {
+            plan,
+            scope: scope.clone(),
+        };
         let plan = self.lateral_filter(relation, kind, constraint)?;
         Ok(Relation { plan, scope })
     }
@@ -407,7 +489,9 @@ impl Binder<'_> {
             None => plan,
         };
         let shown = plan.schema.clone();
-        let qualifier = alias.map(|a| vec![a.name.value.clone()]).unwrap_or_default();
+        let qualifier = alias
+            .map(|a| vec![a.name.value.clone()])
+            .unwrap_or_default();
         let joined = self.lateral_join(left.plan, plan, kind)?;
         let mut scope = left.scope;
         let mut right = Scope::of_table(Some(&qualifier), &shown);
@@ -415,7 +499,10 @@ impl Binder<'_> {
             right.make_nullable();
         }
         scope.append(right, width);
-        let relation = Relation { plan: joined, scope: scope.clone() };
+        let relation = Relation {
+            plan: joined,
+            scope: scope.clone(),
+        };
         let plan = self.lateral_filter(relation, kind, constraint)?;
         Ok(Relation { plan, scope })
     }
@@ -433,12 +520,21 @@ impl Binder<'_> {
             return Err(Error::plan(format!(
                 "Temporal table join currently only support INNER JOIN and LEFT JOIN, but was {} \
                  JOIN.",
-                if kind == JoinKind::Full { "FULL" } else { "RIGHT" }
+                if kind == JoinKind::Full {
+                    "FULL"
+                } else {
+                    "RIGHT"
+                }
             )));
         }
-        let mut context = Context { clause: "FOR SYSTEM_TIME AS OF", ..Context::scalar(&left.scope) };
+        let mut context = Context {
+            clause: "FOR SYSTEM_TIME AS OF",
+            ..Context::scalar(&left.scope)
+        };
         let time = self.bind_expr(version, &mut context)?;
-        let time_column = time.as_column().filter(|c| left.plan.schema.columns[*c].time.is_some());
+        let time_column = time
+            .as_column()
+            .filter(|c| left.plan.schema.columns[*c].time.is_some());
         let Some(time_column) = time_column else {
             return self.refuse(
                 version,
@@ -452,13 +548,22 @@ impl Binder<'_> {
         }
         let right = self.bind_factor(&plain, parent)?;
         let width = left.plan.schema.len();
-        let name = right.scope.columns.first().and_then(|c| c.qualifier.last().cloned());
+        let name = right
+            .scope
+            .columns
+            .first()
+            .and_then(|c| c.qualifier.last().cloned());
         let JoinConstraint::On(condition) = constraint else {
-            return Err(Error::plan("A temporal join needs an ON clause with the key"));
+            return Err(Error::plan(
+                "A temporal join needs an ON clause with the key",
+            ));
         };
         let mut scope = left.scope;
         scope.append(right.scope, width);
-        let mut context = Context { clause: "ON", ..Context::scalar(&scope) };
+        let mut context = Context {
+            clause: "ON",
+            ..Context::scalar(&scope)
+        };
         let on = boolean(self.bind_expr(condition, &mut context)?, "ON")?;
         let on = self.fold(on)?;
         let scope = nullable_scope(scope, width, kind);
@@ -481,7 +586,10 @@ impl Binder<'_> {
 
 fn temporal_version(factor: &TableFactor) -> Option<&ast::Expr> {
     match factor {
-        TableFactor::Table { version: Some(TableVersion::ForSystemTimeAsOf(e)), .. } => Some(e),
+        TableFactor::Table {
+            version: Some(TableVersion::ForSystemTimeAsOf(e)),
+            ..
+        } => Some(e),
         _ => None,
     }
 }
@@ -492,9 +600,10 @@ fn lateral_call(factor: &TableFactor) -> Option<(&ast::Function, Option<&ast::Ta
         return None;
     }
     match factor {
-        TableFactor::TableFunction { expr: ast::Expr::Function(f), alias } => {
-            Some((f, alias.as_ref()))
-        }
+        TableFactor::TableFunction {
+            expr: ast::Expr::Function(f),
+            alias,
+        } => Some((f, alias.as_ref())),
         TableFactor::Function { args, alias, .. } => match args.as_slice() {
             [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ast::Expr::Function(f)))] => {
                 Some((f, alias.as_ref()))
@@ -515,7 +624,13 @@ pub(super) fn join(
 ) -> LogicalPlan {
     let schema = join_schema(&left.schema, &right.schema, kind);
     LogicalPlan::new(
-        LogicalNode::Join { left: Box::new(left), right: Box::new(right), kind, on, ttl },
+        LogicalNode::Join {
+            left: Box::new(left),
+            right: Box::new(right),
+            kind,
+            on,
+            ttl,
+        },
         schema,
     )
 }
@@ -527,7 +642,11 @@ pub(crate) fn join_schema(left: &Schema, right: &Schema, kind: JoinKind) -> Sche
     }
     let mut schema = left.join(right);
     for (i, column) in schema.columns.iter_mut().enumerate() {
-        let nulled = if i < left.len() { kind.nulls_left() } else { kind.nulls_right() };
+        let nulled = if i < left.len() {
+            kind.nulls_left()
+        } else {
+            kind.nulls_right()
+        };
         column.data_type.nullable |= nulled;
     }
     schema
@@ -556,15 +675,25 @@ fn common_names(
                     .as_ident()
                     .map(|i| i.value.clone())
                     .ok_or_else(|| Error::plan(format!("'{name}' is no column name"))),
-                _ => Err(Error::plan(format!("USING takes plain column names, not '{name}'"))),
+                _ => Err(Error::plan(format!(
+                    "USING takes plain column names, not '{name}'"
+                ))),
             })
             .collect(),
         _ => {
             let visible = |scope: &Scope<'_>| -> Vec<String> {
-                scope.columns.iter().filter(|c| c.in_star).map(|c| c.name.clone()).collect()
+                scope
+                    .columns
+                    .iter()
+                    .filter(|c| c.in_star)
+                    .map(|c| c.name.clone())
+                    .collect()
             };
             let right = visible(right);
-            Ok(visible(left).into_iter().filter(|name| right.contains(name)).collect())
+            Ok(visible(left)
+                .into_iter()
+                .filter(|name| right.contains(name))
+                .collect())
         }
     }
 }
@@ -580,7 +709,10 @@ fn using_scope<'p>(
     let parent = left.parent;
     let find = |scope: &Scope<'_>, name: &String| -> Result<Expr> {
         let parts = std::slice::from_ref(name);
-        let local = Scope { columns: scope.columns.clone(), parent: None };
+        let local = Scope {
+            columns: scope.columns.clone(),
+            parent: None,
+        };
         local.resolve(parts)
     };
     let mut shifted = Scope::default();

@@ -41,7 +41,10 @@ pub(super) fn bigint(value: i64) -> Expr {
 
 /// A BOOLEAN.
 pub(crate) fn boolean(value: bool) -> Expr {
-    Expr::literal(ScalarValue::Boolean(Some(value)), TypeKind::Boolean.not_null())
+    Expr::literal(
+        ScalarValue::Boolean(Some(value)),
+        TypeKind::Boolean.not_null(),
+    )
 }
 
 /// A literal of the syntax tree.
@@ -68,8 +71,10 @@ pub(super) fn typed_string(typed: &ast::TypedString) -> Result<Expr> {
         ast::DataType::Date => literal::date(text).map(expr),
         ast::DataType::Time(..) => literal::time(text).map(expr),
         ast::DataType::Timestamp(..) => literal::timestamp(text).map(expr),
-        other => Err(Error::plan(format!("A literal of type {other} is not supported"))
-            .hint("use CAST('...' AS type)")),
+        other => Err(
+            Error::plan(format!("A literal of type {other} is not supported"))
+                .hint("use CAST('...' AS type)"),
+        ),
     }
 }
 
@@ -77,7 +82,9 @@ pub(super) fn typed_string(typed: &ast::TypedString) -> Result<Expr> {
 pub(super) fn prefixed(prefix: &ast::Ident, inner: &ast::Expr) -> Result<Expr> {
     match inner {
         ast::Expr::Value(v) if prefix.value.starts_with('_') => value(&v.value),
-        _ => Err(Error::plan(format!("The literal prefix '{prefix}' is not supported"))),
+        _ => Err(Error::plan(format!(
+            "The literal prefix '{prefix}' is not supported"
+        ))),
     }
 }
 
@@ -87,8 +94,11 @@ pub(super) fn interval(text: &str, interval: &ast::Interval) -> Result<Expr> {
         field.as_ref().map(|field| interval_unit(field)).transpose()
     };
     let Some(from) = unit(&interval.leading_field)? else {
-        return Err(Error::plan(format!("INTERVAL '{text}' has no unit"))
-            .hint(format!("write INTERVAL '{text}' SECOND, MINUTE, HOUR, DAY, MONTH or YEAR")));
+        return Err(
+            Error::plan(format!("INTERVAL '{text}' has no unit")).hint(format!(
+                "write INTERVAL '{text}' SECOND, MINUTE, HOUR, DAY, MONTH or YEAR"
+            )),
+        );
     };
     let digits = |n: Option<u64>| n.and_then(|n| u32::try_from(n).ok());
     let qualifier = IntervalQualifier {

@@ -30,9 +30,9 @@ use crate::catalog::{Catalogs, ObjectPath, resolve_from};
 use crate::config::Configuration;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
-use crate::types::cast::Environment;
 use crate::functions::registry::FunctionRegistry;
 use crate::plan::logical::LogicalPlan;
+use crate::types::cast::Environment;
 use crate::types::{DataType, Schema};
 
 /// What names can refer to while a statement is bound.

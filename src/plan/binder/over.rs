@@ -29,8 +29,16 @@ impl PendingOver {
     /// Rewrites every part.
     pub(super) fn map(self, rewrite: &mut dyn FnMut(Expr) -> Result<Expr>) -> Result<Self> {
         Ok(Self {
-            args: self.args.into_iter().map(&mut *rewrite).collect::<Result<_>>()?,
-            partition: self.partition.into_iter().map(&mut *rewrite).collect::<Result<_>>()?,
+            args: self
+                .args
+                .into_iter()
+                .map(&mut *rewrite)
+                .collect::<Result<_>>()?,
+            partition: self
+                .partition
+                .into_iter()
+                .map(&mut *rewrite)
+                .collect::<Result<_>>()?,
             order: self
                 .order
                 .into_iter()
@@ -93,11 +101,17 @@ impl Binder<'_> {
             "DENSE_RANK" => (OverFunction::DenseRank, bigint()),
             "LAG" => (OverFunction::Lag, lag_type(&args)?),
             "LEAD" | "NTILE" | "CUME_DIST" | "PERCENT_RANK" => {
-                return Err(Error::plan(format!("{name} Function is not supported in stream mode."))
-                    .hint("rows after the current one are not known yet"));
+                return Err(Error::plan(format!(
+                    "{name} Function is not supported in stream mode."
+                ))
+                .hint("rows after the current one are not known yet"));
             }
             _ if aggregates::is_aggregate(name) => {
-                let call = CallContext { grouped: true, filtered: false, distinct };
+                let call = CallContext {
+                    grouped: true,
+                    filtered: false,
+                    distinct,
+                };
                 let (function, columns) = self.resolve_aggregate(name, args, call)?;
                 args = columns;
                 let data_type = function.returns().clone();
@@ -109,7 +123,15 @@ impl Binder<'_> {
             }
         };
         let frame = self.bind_frame(spec.window_frame.as_ref(), &over, context)?;
-        Ok(PendingOver { function: over, args, distinct, partition, order, frame, data_type })
+        Ok(PendingOver {
+            function: over,
+            args,
+            distinct,
+            partition,
+            order,
+            frame,
+            data_type,
+        })
     }
 
     fn bind_frame(
@@ -130,8 +152,9 @@ impl Binder<'_> {
             WindowFrameUnits::Rows => true,
             WindowFrameUnits::Range => false,
             WindowFrameUnits::Groups => {
-                return Err(Error::plan("GROUPS frames are not supported")
-                    .hint("use ROWS or RANGE"));
+                return Err(
+                    Error::plan("GROUPS frames are not supported").hint("use ROWS or RANGE")
+                );
             }
         };
         let mut bound = |bound: &WindowFrameBound| -> Result<FrameBound> {
@@ -147,7 +170,10 @@ impl Binder<'_> {
             })
         };
         let start = bound(&frame.start_bound)?;
-        let end = frame.end_bound.as_ref().map_or(Ok(FrameBound::CurrentRow), &mut bound)?;
+        let end = frame
+            .end_bound
+            .as_ref()
+            .map_or(Ok(FrameBound::CurrentRow), &mut bound)?;
         Ok(Frame { rows, start, end })
     }
 }
@@ -230,7 +256,10 @@ pub(super) fn plan_over(input: LogicalPlan, pending: Vec<PendingOver>) -> Logica
     let mut schema = input.schema.clone();
     let mut column_of = |expr: Expr| -> usize {
         exprs.iter().position(|e| e.same(&expr)).unwrap_or_else(|| {
-            schema.columns.push(Column::new(format!("$o{}", exprs.len()), expr.data_type.clone()));
+            schema.columns.push(Column::new(
+                format!("$o{}", exprs.len()),
+                expr.data_type.clone(),
+            ));
             exprs.push(expr);
             exprs.len() - 1
         })
@@ -255,13 +284,25 @@ pub(super) fn plan_over(input: LogicalPlan, pending: Vec<PendingOver>) -> Logica
             data_type: p.data_type,
         })
         .collect();
-    let extended = if exprs.len() == width { input } else { input.project(exprs, schema) };
+    let extended = if exprs.len() == width {
+        input
+    } else {
+        input.project(exprs, schema)
+    };
     let inner = extended.schema.len();
     let mut output: Schema = extended.schema.clone();
     for (i, call) in calls.iter().enumerate() {
-        output.columns.push(Column::new(format!("w0$o{i}"), call.data_type.clone()));
+        output
+            .columns
+            .push(Column::new(format!("w0$o{i}"), call.data_type.clone()));
     }
-    let over = LogicalPlan::new(LogicalNode::Over { input: Box::new(extended), calls }, output);
+    let over = LogicalPlan::new(
+        LogicalNode::Over {
+            input: Box::new(extended),
+            calls,
+        },
+        output,
+    );
     let kept: Vec<usize> = (0..width).chain(inner..over.schema.len()).collect();
     over.project_columns(&kept)
 }

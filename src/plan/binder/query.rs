@@ -13,9 +13,7 @@ use super::{Binder, literal};
 use crate::aggregates::CallContext;
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr};
-use crate::plan::logical::{
-    AggregateCall, JoinKind, LogicalNode, LogicalPlan, SortKey, TableCall,
-};
+use crate::plan::logical::{AggregateCall, JoinKind, LogicalNode, LogicalPlan, SortKey, TableCall};
 use crate::types::{Column, DataType, Schema, TypeKind, coerce};
 
 impl Binder<'_> {
@@ -38,7 +36,9 @@ impl Binder<'_> {
 
     fn bind_with(&mut self, with: &ast::With) -> Result<()> {
         if with.recursive {
-            return Err(Error::plan("WITH RECURSIVE is not supported in streaming mode"));
+            return Err(Error::plan(
+                "WITH RECURSIVE is not supported in streaming mode",
+            ));
         }
         self.ctes.push(BTreeMap::new());
         for cte in &with.cte_tables {
@@ -73,11 +73,20 @@ impl Binder<'_> {
             }
         };
         let (offset, fetch) = self.bind_limit(query)?;
-        let BoundSelect { mut plan, visible, sort } = bound;
+        let BoundSelect {
+            mut plan,
+            visible,
+            sort,
+        } = bound;
         if !sort.is_empty() || offset > 0 || fetch.is_some() {
             let schema = plan.schema.clone();
             plan = LogicalPlan::new(
-                LogicalNode::Sort { input: Box::new(plan), keys: sort, offset, fetch },
+                LogicalNode::Sort {
+                    input: Box::new(plan),
+                    keys: sort,
+                    offset,
+                    fetch,
+                },
                 schema,
             );
         }
@@ -107,21 +116,36 @@ impl Binder<'_> {
                 Error::plan(format!("'{}' is no output column of the query", item.expr))
             })?;
             let (descending, nulls_first) = super::over::direction(&item.options);
-            sort.push(SortKey { column, descending, nulls_first });
+            sort.push(SortKey {
+                column,
+                descending,
+                nulls_first,
+            });
         }
         let visible = plan.schema.len();
-        Ok(BoundSelect { plan, visible, sort })
+        Ok(BoundSelect {
+            plan,
+            visible,
+            sort,
+        })
     }
 
     fn bind_limit(&mut self, query: &ast::Query) -> Result<(u64, Option<u64>)> {
         let mut offset = 0;
         let mut fetch = None;
         match &query.limit_clause {
-            Some(ast::LimitClause::LimitOffset { limit, offset: o, limit_by }) => {
+            Some(ast::LimitClause::LimitOffset {
+                limit,
+                offset: o,
+                limit_by,
+            }) => {
                 if !limit_by.is_empty() {
                     return Err(Error::plan("LIMIT BY is not part of Flink SQL"));
                 }
-                fetch = limit.as_ref().map(|e| self.constant_count(e, "LIMIT")).transpose()?;
+                fetch = limit
+                    .as_ref()
+                    .map(|e| self.constant_count(e, "LIMIT"))
+                    .transpose()?;
                 if let Some(o) = o {
                     offset = self.constant_count(&o.value, "OFFSET")?;
                 }
@@ -134,7 +158,9 @@ impl Binder<'_> {
         }
         if let Some(clause) = &query.fetch {
             if clause.percent || clause.with_ties {
-                return Err(Error::plan("FETCH with PERCENT or WITH TIES is not supported"));
+                return Err(Error::plan(
+                    "FETCH with PERCENT or WITH TIES is not supported",
+                ));
             }
             fetch = match &clause.quantity {
                 Some(e) => Some(self.constant_count(e, "FETCH")?),
@@ -158,11 +184,7 @@ impl Binder<'_> {
         }
     }
 
-    fn bind_set_expr(
-        &mut self,
-        body: &SetExpr,
-        parent: Option<&Scope<'_>>,
-    ) -> Result<LogicalPlan> {
+    fn bind_set_expr(&mut self, body: &SetExpr, parent: Option<&Scope<'_>>) -> Result<LogicalPlan> {
         match body {
             SetExpr::Select(select) => Ok(self.bind_select(select, &[], parent)?.plan),
             SetExpr::Query(query) => self.bind_query(query, parent),
@@ -171,7 +193,12 @@ impl Binder<'_> {
                 let name = table.table_name.clone().unwrap_or_default();
                 self.bind_table_by_name(&[name])
             }
-            SetExpr::SetOperation { op, set_quantifier, left, right } => {
+            SetExpr::SetOperation {
+                op,
+                set_quantifier,
+                left,
+                right,
+            } => {
                 let left = self.bind_set_expr(left, parent)?;
                 let right = self.bind_set_expr(right, parent)?;
                 let all = match set_quantifier {
@@ -181,7 +208,9 @@ impl Binder<'_> {
                 };
                 self.plan_set_operation(*op, all, left, right)
             }
-            _ => Err(Error::plan("INSERT, UPDATE and DELETE cannot stand inside a query")),
+            _ => Err(Error::plan(
+                "INSERT, UPDATE and DELETE cannot stand inside a query",
+            )),
         }
     }
 
@@ -202,7 +231,11 @@ impl Binder<'_> {
                 self.plan_aggregate(union, &mut group, &[], None)
             }
             (SetOperator::Intersect | SetOperator::Except | SetOperator::Minus, false) => {
-                let kind = if op == SetOperator::Intersect { JoinKind::Semi } else { JoinKind::Anti };
+                let kind = if op == SetOperator::Intersect {
+                    JoinKind::Semi
+                } else {
+                    JoinKind::Anti
+                };
                 let width = left.schema.len();
                 let on = (0..width)
                     .map(|i| {
@@ -245,7 +278,9 @@ impl Binder<'_> {
             let mut exprs: Vec<Expr> = (0..width).map(|i| plan.column(i)).collect();
             let mut schema = plan.schema.clone();
             for (i, mark) in marks.into_iter().enumerate() {
-                schema.columns.push(Column::new(format!("$m{i}"), mark.data_type.as_nullable()));
+                schema
+                    .columns
+                    .push(Column::new(format!("$m{i}"), mark.data_type.as_nullable()));
                 exprs.push(mark);
             }
             plan.project(exprs, schema)
@@ -253,9 +288,15 @@ impl Binder<'_> {
         let truth = || literal::boolean(true);
         let unknown = || literal::typed_null(&TypeKind::Boolean.nullable());
         let (left, right) = if intersect {
-            (mark(left, vec![truth(), unknown()?]), mark(right, vec![unknown()?, truth()]))
+            (
+                mark(left, vec![truth(), unknown()?]),
+                mark(right, vec![unknown()?, truth()]),
+            )
         } else {
-            (mark(left, vec![literal::bigint(1)]), mark(right, vec![literal::bigint(-1)]))
+            (
+                mark(left, vec![literal::bigint(1)]),
+                mark(right, vec![literal::bigint(-1)]),
+            )
         };
         let union = union_all(vec![left, right]);
         let keys: Vec<usize> = (0..width).collect();
@@ -263,7 +304,11 @@ impl Binder<'_> {
         for (i, column) in union.schema.columns[width..].iter().enumerate() {
             let argument = Expr::column(width + i, column.data_type.clone());
             let name = if intersect { "COUNT" } else { "SUM" };
-            let call = CallContext { grouped: true, filtered: false, distinct: false };
+            let call = CallContext {
+                grouped: true,
+                filtered: false,
+                distinct: false,
+            };
             let (function, _) = self.resolve_aggregate(name, vec![argument], call)?;
             calls.push(AggregateCall {
                 data_type: function.returns().clone(),
@@ -275,11 +320,18 @@ impl Binder<'_> {
             });
         }
         let mut schema = union.schema.project(&keys);
-        schema
-            .columns
-            .extend(calls.iter().map(|c| Column::new(c.name.clone(), c.data_type.clone())));
+        schema.columns.extend(
+            calls
+                .iter()
+                .map(|c| Column::new(c.name.clone(), c.data_type.clone())),
+        );
         let counted = LogicalPlan::new(
-            LogicalNode::Aggregate { input: Box::new(union), keys, calls, ttl: None },
+            LogicalNode::Aggregate {
+                input: Box::new(union),
+                keys,
+                calls,
+                ttl: None,
+            },
             schema,
         );
         let (predicate, times) = if intersect {
@@ -296,7 +348,9 @@ impl Binder<'_> {
         let mut exprs: Vec<Expr> = vec![times.clone()];
         exprs.extend((0..width).map(|i| filtered.column(i)));
         let mut schema = Schema::new(vec![Column::new("$times", times.data_type.clone())]);
-        schema.columns.extend(filtered.schema.columns[..width].iter().cloned());
+        schema
+            .columns
+            .extend(filtered.schema.columns[..width].iter().cloned());
         let repeated = filtered.project(exprs, schema);
         let args = (0..=width).map(|i| repeated.column(i)).collect();
         let function = crate::functions::table::replicate_rows();
@@ -329,7 +383,10 @@ impl Binder<'_> {
                 .iter()
                 .map(|e| self.bind_expr(e, &mut Context::scalar(&scope)))
                 .collect::<Result<Vec<_>>>()?;
-            if rows.first().is_some_and(|first: &Vec<Expr>| first.len() != bound.len()) {
+            if rows
+                .first()
+                .is_some_and(|first: &Vec<Expr>| first.len() != bound.len())
+            {
                 return Err(Error::plan(
                     "Values passed to VALUES operator must have compatible types: the rows differ \
                      in their number of columns",
@@ -348,7 +405,9 @@ impl Binder<'_> {
                     list_types(&types)
                 ))
             })?;
-            schema.columns.push(Column::new(format!("EXPR${i}"), common));
+            schema
+                .columns
+                .push(Column::new(format!("EXPR${i}"), common));
         }
         let rows = rows
             .into_iter()
@@ -403,7 +462,10 @@ pub(super) fn union_all(inputs: Vec<LogicalPlan>) -> LogicalPlan {
             _ => flat.push(input),
         }
     }
-    LogicalPlan::new(LogicalNode::Union { inputs: flat }, schema.unwrap_or_default())
+    LogicalPlan::new(
+        LogicalNode::Union { inputs: flat },
+        schema.unwrap_or_default(),
+    )
 }
 
 fn same_types(
@@ -419,7 +481,13 @@ fn same_types(
         )));
     }
     let mut common = Vec::new();
-    for (i, (l, r)) in left.schema.columns.iter().zip(&right.schema.columns).enumerate() {
+    for (i, (l, r)) in left
+        .schema
+        .columns
+        .iter()
+        .zip(&right.schema.columns)
+        .enumerate()
+    {
         let found = coerce::common_type(&[&l.data_type, &r.data_type]).ok_or_else(|| {
             Error::plan(format!(
                 "Type mismatch in column {} of {op}: {} and {}",
@@ -435,12 +503,20 @@ fn same_types(
 
 /// Casts the columns to `types`, nullability and names kept.
 pub(super) fn cast_columns(plan: LogicalPlan, types: &[DataType]) -> LogicalPlan {
-    let same = plan.schema.columns.iter().zip(types).all(|(c, t)| c.data_type.kind == t.kind);
+    let same = plan
+        .schema
+        .columns
+        .iter()
+        .zip(types)
+        .all(|(c, t)| c.data_type.kind == t.kind);
     if same {
         return plan;
     }
-    let exprs: Vec<Expr> =
-        types.iter().enumerate().map(|(i, t)| plan.column(i).cast_to(t)).collect();
+    let exprs: Vec<Expr> = types
+        .iter()
+        .enumerate()
+        .map(|(i, t)| plan.column(i).cast_to(t))
+        .collect();
     let mut schema = plan.schema.clone();
     for (column, expr) in schema.columns.iter_mut().zip(&exprs) {
         if column.data_type.kind != expr.data_type.kind {
@@ -485,5 +561,9 @@ fn order_items(query: &ast::Query) -> Result<&[ast::OrderByExpr]> {
 }
 
 fn list_types(types: &[&DataType]) -> String {
-    types.iter().map(|t| t.kind.to_string()).collect::<Vec<_>>().join(", ")
+    types
+        .iter()
+        .map(|t| t.kind.to_string())
+        .collect::<Vec<_>>()
+        .join(", ")
 }

@@ -54,7 +54,10 @@ impl<'p> Scope<'p> {
                 unqualified: true,
             })
             .collect();
-        Self { columns, parent: None }
+        Self {
+            columns,
+            parent: None,
+        }
     }
 
     /// The same under an enclosing block.
@@ -66,10 +69,11 @@ impl<'p> Scope<'p> {
 
     /// The columns of a join: `self`, then `other`, whose columns lie behind `left_width`.
     pub fn append(&mut self, other: Scope<'_>, left_width: usize) {
-        self.columns.extend(other.columns.into_iter().map(|mut column| {
-            column.expr = column.expr.remap_columns(&|i| i + left_width);
-            column
-        }));
+        self.columns
+            .extend(other.columns.into_iter().map(|mut column| {
+                column.expr = column.expr.remap_columns(&|i| i + left_width);
+                column
+            }));
     }
 
     /// Marks all columns as nullable: an outer join can make them NULL.
@@ -107,7 +111,9 @@ impl<'p> Scope<'p> {
         // the longest qualifier first: a table alias wins over a row column of the same name
         for qualifiers in (0..parts.len().min(4)).rev() {
             let (qualifier, rest) = parts.split_at(qualifiers);
-            let Some((name, fields)) = rest.split_first() else { continue };
+            let Some((name, fields)) = rest.split_first() else {
+                continue;
+            };
             let mut found = self.columns.iter().filter(|c| {
                 c.name == *name
                     && if qualifier.is_empty() {
@@ -160,15 +166,25 @@ pub fn access_fields(expr: Expr, fields: &[String]) -> Result<Expr> {
         };
         let Some(index) = known.iter().position(|f| f.name == *field) else {
             let error = Error::plan(format!("Column '{field}' not found in {}", expr.data_type));
-            return Err(match did_you_mean(field, known.iter().map(|f| f.name.as_str())) {
-                Some(close) => error.hint(format!("did you mean `{close}`?")),
-                None => error,
-            });
+            return Err(
+                match did_you_mean(field, known.iter().map(|f| f.name.as_str())) {
+                    Some(close) => error.hint(format!("did you mean `{close}`?")),
+                    None => error,
+                },
+            );
         };
         let inner = &known[index].data_type;
-        let data_type =
-            inner.kind.clone().with_nullable(inner.nullable || expr.data_type.nullable);
-        expr = Expr::new(ExprKind::Field { input: Box::new(expr), index }, data_type);
+        let data_type = inner
+            .kind
+            .clone()
+            .with_nullable(inner.nullable || expr.data_type.nullable);
+        expr = Expr::new(
+            ExprKind::Field {
+                input: Box::new(expr),
+                index,
+            },
+            data_type,
+        );
     }
     Ok(expr)
 }

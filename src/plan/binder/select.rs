@@ -94,7 +94,11 @@ impl Binder<'_> {
         let grouped = group.present || !aggregates.is_empty() || having.is_some();
         let input_schema = plan.schema.clone();
         let rewrite = |group: &GroupBy, e: Expr| {
-            if grouped { group.rewrite(e, &input_schema) } else { Ok(e) }
+            if grouped {
+                group.rewrite(e, &input_schema)
+            } else {
+                Ok(e)
+            }
         };
         if grouped {
             let ttl = self.ttl_of(&scope);
@@ -129,24 +133,23 @@ impl Binder<'_> {
                 })
             }
         };
-        let mut relocate = |f: &dyn Fn(Expr) -> Expr,
-                            overs: &mut Vec<super::over::PendingOver>|
-         -> Result<()> {
-            for item in &mut items {
-                item.expr = f(item.expr.clone());
-            }
-            for (key, _, _) in &mut order_keys {
-                if let OrderKey::Expr(e) = key {
-                    *e = f(e.clone());
+        let mut relocate =
+            |f: &dyn Fn(Expr) -> Expr, overs: &mut Vec<super::over::PendingOver>| -> Result<()> {
+                for item in &mut items {
+                    item.expr = f(item.expr.clone());
                 }
-            }
-            qualify = qualify.take().map(f);
-            *overs = std::mem::take(overs)
-                .into_iter()
-                .map(|over| over.map(&mut |e| Ok(f(e))))
-                .collect::<Result<_>>()?;
-            Ok(())
-        };
+                for (key, _, _) in &mut order_keys {
+                    if let OrderKey::Expr(e) = key {
+                        *e = f(e.clone());
+                    }
+                }
+                qualify = qualify.take().map(f);
+                *overs = std::mem::take(overs)
+                    .into_iter()
+                    .map(|over| over.map(&mut |e| Ok(f(e))))
+                    .collect::<Result<_>>()?;
+                Ok(())
+            };
         if !select_subqueries.is_empty() {
             let outer = |e: Expr| rewrite(&group, e);
             let (joined, values) = self.join_subqueries(plan, select_subqueries, &outer)?;
@@ -203,7 +206,11 @@ impl Binder<'_> {
                     }
                 },
             };
-            sort.push(SortKey { column, descending, nulls_first });
+            sort.push(SortKey {
+                column,
+                descending,
+                nulls_first,
+            });
         }
         let mut plan = plan.project(exprs, schema);
         match &select.distinct {
@@ -217,7 +224,11 @@ impl Binder<'_> {
                     .hint("use ROW_NUMBER() OVER (PARTITION BY .. ORDER BY ..) = 1"));
             }
         }
-        Ok(BoundSelect { plan, visible, sort })
+        Ok(BoundSelect {
+            plan,
+            visible,
+            sort,
+        })
     }
 
     fn bind_item(
@@ -232,7 +243,10 @@ impl Binder<'_> {
                     return self.refuse(item, "SELECT * without FROM");
                 }
                 let star = context.scope.columns.iter().filter(|c| c.in_star);
-                items.extend(star.map(|c| Item { name: c.name.clone(), expr: c.expr.clone() }));
+                items.extend(star.map(|c| Item {
+                    name: c.name.clone(),
+                    expr: c.expr.clone(),
+                }));
                 return Ok(());
             }
             SelectItem::QualifiedWildcard(kind, _) => {
@@ -266,15 +280,20 @@ impl Binder<'_> {
         let before = items.len();
         for column in &context.scope.columns {
             if column.qualifier.ends_with(&parts) {
-                items.push(Item { name: column.name.clone(), expr: column.expr.clone() });
+                items.push(Item {
+                    name: column.name.clone(),
+                    expr: column.expr.clone(),
+                });
             }
         }
         if items.len() == before {
             // row.*: the fields of a column
             return match context.scope.resolve(&parts) {
                 Ok(row) => expand_row(row, items),
-                Err(_) => Err(Error::plan(format!("Unknown identifier '{}'", parts.join(".")))
-                    .hint("it is no table or alias in FROM")),
+                Err(_) => Err(
+                    Error::plan(format!("Unknown identifier '{}'", parts.join(".")))
+                        .hint("it is no table or alias in FROM"),
+                ),
             };
         }
         Ok(())
@@ -314,11 +333,17 @@ enum OrderKey {
 
 fn expand_row(row: Expr, items: &mut Vec<Item>) -> Result<()> {
     let TypeKind::Row(fields) = &row.data_type.kind else {
-        return Err(Error::plan(format!("{} is no ROW: '.*' needs one", row.data_type.kind)));
+        return Err(Error::plan(format!(
+            "{} is no ROW: '.*' needs one",
+            row.data_type.kind
+        )));
     };
     for field in fields {
         let expr = super::scope::access_fields(row.clone(), std::slice::from_ref(&field.name))?;
-        items.push(Item { name: field.name.clone(), expr });
+        items.push(Item {
+            name: field.name.clone(),
+            expr,
+        });
     }
     Ok(())
 }
@@ -374,7 +399,10 @@ fn refuse_foreign_clauses(select: &ast::Select) -> Result<()> {
         (!select.cluster_by.is_empty(), "CLUSTER BY"),
         (!select.distribute_by.is_empty(), "DISTRIBUTE BY"),
         (!select.sort_by.is_empty(), "SORT BY"),
-        (select.value_table_mode.is_some(), "SELECT AS STRUCT / VALUE"),
+        (
+            select.value_table_mode.is_some(),
+            "SELECT AS STRUCT / VALUE",
+        ),
         (select.exclude.is_some(), "EXCLUDE"),
     ];
     match found.iter().find(|(is, _)| *is) {

@@ -7,9 +7,7 @@ use sqlparser::ast;
 
 use super::aggregate::GroupBy;
 use super::decorrelate::{Decorrelated, decorrelate};
-use super::expr::{
-    Context, SUBQUERY_BASE, and, boolean, case, compare, is_null, or,
-};
+use super::expr::{Context, SUBQUERY_BASE, and, boolean, case, compare, is_null, or};
 use super::from::join;
 use super::scope::Scope;
 use super::{Binder, literal};
@@ -49,7 +47,14 @@ impl Binder<'_> {
             )));
         };
         let data_type = column.data_type.as_nullable();
-        self.put_aside(PendingSubquery { plan, form: Form::Scalar }, data_type, context)
+        self.put_aside(
+            PendingSubquery {
+                plan,
+                form: Form::Scalar,
+            },
+            data_type,
+            context,
+        )
     }
 
     /// Binds `EXISTS (SELECT ..)` as a value.
@@ -60,7 +65,14 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let plan = self.bind_query(query, Some(context.scope))?;
         let data_type = TypeKind::Boolean.not_null();
-        self.put_aside(PendingSubquery { plan, form: Form::Exists }, data_type, context)
+        self.put_aside(
+            PendingSubquery {
+                plan,
+                form: Form::Exists,
+            },
+            data_type,
+            context,
+        )
     }
 
     /// Binds `x IN (SELECT ..)` as a value.
@@ -76,7 +88,14 @@ impl Binder<'_> {
         let nullable = left.iter().any(|e| e.data_type.nullable)
             || plan.schema.columns.iter().any(|c| c.data_type.nullable);
         let data_type = TypeKind::Boolean.with_nullable(nullable);
-        self.put_aside(PendingSubquery { plan, form: Form::In(left) }, data_type, context)
+        self.put_aside(
+            PendingSubquery {
+                plan,
+                form: Form::In(left),
+            },
+            data_type,
+            context,
+        )
     }
 
     fn bind_in_left(
@@ -101,10 +120,15 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let clause = context.clause;
         let Some(subqueries) = &mut context.subqueries else {
-            return Err(Error::plan(format!("A subquery is not allowed in {clause}")));
+            return Err(Error::plan(format!(
+                "A subquery is not allowed in {clause}"
+            )));
         };
         subqueries.push(pending);
-        Ok(Expr::column(SUBQUERY_BASE + subqueries.len() - 1, data_type))
+        Ok(Expr::column(
+            SUBQUERY_BASE + subqueries.len() - 1,
+            data_type,
+        ))
     }
 
     /// WHERE: plain conjuncts filter, `IN` and `EXISTS` conjuncts become semi and anti joins.
@@ -154,14 +178,23 @@ impl Binder<'_> {
             None => Vec::new(),
         };
         if context.subqueries.take().is_some_and(|s| !s.is_empty()) {
-            return Err(Error::plan("A subquery on the left side of IN is not supported"));
+            return Err(Error::plan(
+                "A subquery on the left side of IN is not supported",
+            ));
         }
         let right = self.bind_query(test.query, Some(scope))?;
-        let (values, right) =
-            if test.left.is_some() { same_row(values, right)? } else { (values, right) };
+        let (values, right) = if test.left.is_some() {
+            same_row(values, right)?
+        } else {
+            (values, right)
+        };
         let width = left.schema.len();
         let shown = right.schema.len();
-        let Decorrelated { plan: right, conditions, .. } = decorrelate(right, width)?;
+        let Decorrelated {
+            plan: right,
+            conditions,
+            ..
+        } = decorrelate(right, width)?;
         let mut on = Vec::new();
         for (i, value) in values.into_iter().enumerate() {
             debug_assert!(i < shown);
@@ -183,7 +216,11 @@ impl Binder<'_> {
             });
         }
         on.extend(conditions);
-        let kind = if test.negated { JoinKind::Anti } else { JoinKind::Semi };
+        let kind = if test.negated {
+            JoinKind::Anti
+        } else {
+            JoinKind::Semi
+        };
         let on = (!on.is_empty()).then(|| and(on));
         Ok(join(left, right, kind, on, (None, None)))
     }
@@ -219,7 +256,11 @@ impl Binder<'_> {
         outer: &dyn Fn(Expr) -> Result<Expr>,
     ) -> Result<(LogicalPlan, Expr)> {
         let width = left.schema.len();
-        let Decorrelated { plan: mut right, conditions, counts } = decorrelate(right, width)?;
+        let Decorrelated {
+            plan: mut right,
+            conditions,
+            counts,
+        } = decorrelate(right, width)?;
         let mut conditions = rewrite_outer(conditions, width, outer)?;
         if !has_one_row(&right, !conditions.is_empty()) {
             (right, conditions) = self.single_value(right, conditions, width)?;
@@ -254,7 +295,11 @@ impl Binder<'_> {
         }
         let right_keys: Vec<usize> = keys.iter().map(|(_, r)| *r).collect();
         let grouped = !right_keys.is_empty();
-        let context = CallContext { grouped, filtered: false, distinct: false };
+        let context = CallContext {
+            grouped,
+            filtered: false,
+            distinct: false,
+        };
         let (function, _) =
             self.resolve_aggregate("SINGLE_VALUE", vec![right.column(0)], context)?;
         let call = AggregateCall {
@@ -266,7 +311,9 @@ impl Binder<'_> {
             name: "EXPR$0".into(),
         };
         let mut schema = right.schema.project(&right_keys);
-        schema.columns.push(Column::new("EXPR$0", call.data_type.clone()));
+        schema
+            .columns
+            .push(Column::new("EXPR$0", call.data_type.clone()));
         let n = right_keys.len();
         let aggregate = LogicalPlan::new(
             LogicalNode::Aggregate {
@@ -298,12 +345,18 @@ impl Binder<'_> {
         outer: &dyn Fn(Expr) -> Result<Expr>,
     ) -> Result<(LogicalPlan, Expr)> {
         let width = left.schema.len();
-        let Decorrelated { plan: right, conditions, .. } = decorrelate(right, width)?;
+        let Decorrelated {
+            plan: right,
+            conditions,
+            ..
+        } = decorrelate(right, width)?;
         let conditions = rewrite_outer(conditions, width, outer)?;
         let (keys, all_equal) = equal_keys(&conditions, width);
         if !all_equal {
-            return Err(Error::plan("EXISTS as a value must compare its columns by equality")
-                .hint("use it as a condition of WHERE, joined with AND"));
+            return Err(
+                Error::plan("EXISTS as a value must compare its columns by equality")
+                    .hint("use it as a condition of WHERE, joined with AND"),
+            );
         }
         let columns: Vec<usize> = keys.iter().map(|(_, r)| *r).collect();
         let marked = self.distinct_marked(right, &columns)?;
@@ -312,7 +365,11 @@ impl Binder<'_> {
             .into_iter()
             .enumerate()
             .map(|(i, (l, _))| {
-                compare(CompareOp::Eq, l, marked.column(i).remap_columns(&|c| c + width))
+                compare(
+                    CompareOp::Eq,
+                    l,
+                    marked.column(i).remap_columns(&|c| c + width),
+                )
             })
             .collect::<Result<Vec<_>>>()?;
         let on = (!on.is_empty()).then(|| and(on));
@@ -330,14 +387,22 @@ impl Binder<'_> {
     ) -> Result<(LogicalPlan, Expr)> {
         let width = left.schema.len();
         let shown: Vec<usize> = (0..values.len()).collect();
-        let Decorrelated { plan: right, conditions, .. } = decorrelate(right, width)?;
+        let Decorrelated {
+            plan: right,
+            conditions,
+            ..
+        } = decorrelate(right, width)?;
         let conditions = rewrite_outer(conditions, width, outer)?;
         if !conditions.is_empty() {
-            return Err(Error::plan("A correlated IN inside OR or SELECT is not supported")
-                .hint("use it as a condition of WHERE, joined with AND"));
+            return Err(
+                Error::plan("A correlated IN inside OR or SELECT is not supported")
+                    .hint("use it as a condition of WHERE, joined with AND"),
+            );
         }
         let nullable = values.iter().any(|e| e.data_type.nullable)
-            || right.schema.columns[..values.len()].iter().any(|c| c.data_type.nullable);
+            || right.schema.columns[..values.len()]
+                .iter()
+                .any(|c| c.data_type.nullable);
         let mut left = left;
         let mut counts = None;
         if nullable {
@@ -346,9 +411,15 @@ impl Binder<'_> {
             let mut schema = crate::types::Schema::default();
             for (i, args) in [Vec::new(), shown.clone()].into_iter().enumerate() {
                 let columns = args.iter().map(|a| right.column(*a)).collect();
-                let call = CallContext { grouped: false, filtered: false, distinct: false };
+                let call = CallContext {
+                    grouped: false,
+                    filtered: false,
+                    distinct: false,
+                };
                 let (function, _) = self.resolve_aggregate("COUNT", columns, call)?;
-                schema.columns.push(Column::new(format!("$c{i}"), function.returns().clone()));
+                schema
+                    .columns
+                    .push(Column::new(format!("$c{i}"), function.returns().clone()));
                 calls.push(AggregateCall {
                     data_type: function.returns().clone(),
                     function,
@@ -383,14 +454,19 @@ impl Binder<'_> {
         let joined = join(left, marked, JoinKind::Left, Some(and(on)), (None, None));
         let mark = joined.column(joined.schema.len() - 1);
         let found = is_null(mark, true);
-        let Some((rows, known)) = counts else { return Ok((joined, found)) };
+        let Some((rows, known)) = counts else {
+            return Ok((joined, found));
+        };
         let zero = |e: Expr| super::calls::coalesce(vec![e, literal::bigint(0)]);
         let (rows, known) = (zero(rows)?, zero(known)?);
         let null_left = or(values.iter().map(|v| is_null(v.clone(), false)).collect());
         let unknown = literal::typed_null(&TypeKind::Boolean.nullable())?;
         let value = case(
             vec![
-                (compare(CompareOp::Eq, rows.clone(), literal::bigint(0))?, literal::boolean(false)),
+                (
+                    compare(CompareOp::Eq, rows.clone(), literal::bigint(0))?,
+                    literal::boolean(false),
+                ),
                 (null_left, unknown.clone()),
                 (found, literal::boolean(true)),
                 (compare(CompareOp::Lt, known, rows)?, unknown),
@@ -415,11 +491,14 @@ impl Binder<'_> {
             let mut group = GroupBy::all_columns(&plan);
             self.plan_aggregate(plan, &mut group, &[], None)?
         };
-        let mut exprs: Vec<Expr> =
-            (0..distinct.schema.len()).map(|i| distinct.column(i)).collect();
+        let mut exprs: Vec<Expr> = (0..distinct.schema.len())
+            .map(|i| distinct.column(i))
+            .collect();
         exprs.push(literal::boolean(true));
         let mut schema = distinct.schema.clone();
-        schema.columns.push(Column::new("$mark", TypeKind::Boolean.not_null()));
+        schema
+            .columns
+            .push(Column::new("$mark", TypeKind::Boolean.not_null()));
         Ok(distinct.project(exprs, schema))
     }
 
@@ -431,15 +510,25 @@ impl Binder<'_> {
         kind: JoinKind,
     ) -> Result<LogicalPlan> {
         if !matches!(kind, JoinKind::Inner | JoinKind::Left) {
-            return Err(Error::plan("LATERAL only supports CROSS, INNER and LEFT joins"));
+            return Err(Error::plan(
+                "LATERAL only supports CROSS, INNER and LEFT joins",
+            ));
         }
         let width = left.schema.len();
         let shown = right.schema.len();
-        let Decorrelated { plan: right, conditions, counts } = decorrelate(right, width)?;
+        let Decorrelated {
+            plan: right,
+            conditions,
+            counts,
+        } = decorrelate(right, width)?;
         let on = (!conditions.is_empty()).then(|| and(conditions));
         let correlated = on.is_some();
         // a global aggregate has a row for every left row
-        let kind = if correlated && counts.iter().any(|c| *c) { JoinKind::Left } else { kind };
+        let kind = if correlated && counts.iter().any(|c| *c) {
+            JoinKind::Left
+        } else {
+            kind
+        };
         let joined = join(left, right, kind, on, (None, None));
         if !counts.iter().any(|c| *c) || !correlated {
             let kept: Vec<usize> = (0..width + shown).collect();
@@ -472,25 +561,46 @@ struct Test<'q> {
 fn as_test(e: &ast::Expr, negate: bool) -> Option<Test<'_>> {
     match e {
         ast::Expr::Nested(inner) => as_test(inner, negate),
-        ast::Expr::UnaryOp { op: ast::UnaryOperator::Not, expr } => as_test(expr, !negate),
-        ast::Expr::Exists { subquery, negated } => {
-            Some(Test { left: None, query: subquery, negated: *negated != negate })
-        }
-        ast::Expr::InSubquery { expr, subquery, negated } => {
-            Some(Test { left: Some(expr), query: subquery, negated: *negated != negate })
-        }
+        ast::Expr::UnaryOp {
+            op: ast::UnaryOperator::Not,
+            expr,
+        } => as_test(expr, !negate),
+        ast::Expr::Exists { subquery, negated } => Some(Test {
+            left: None,
+            query: subquery,
+            negated: *negated != negate,
+        }),
+        ast::Expr::InSubquery {
+            expr,
+            subquery,
+            negated,
+        } => Some(Test {
+            left: Some(expr),
+            query: subquery,
+            negated: *negated != negate,
+        }),
         _ => None,
     }
 }
 
 fn split_and<'q>(e: &'q ast::Expr, conjuncts: &mut Vec<&'q ast::Expr>) {
     match e {
-        ast::Expr::BinaryOp { left, op: ast::BinaryOperator::And, right } => {
+        ast::Expr::BinaryOp {
+            left,
+            op: ast::BinaryOperator::And,
+            right,
+        } => {
             split_and(left, conjuncts);
             split_and(right, conjuncts);
         }
         ast::Expr::Nested(inner)
-            if matches!(**inner, ast::Expr::BinaryOp { op: ast::BinaryOperator::And, .. }) =>
+            if matches!(
+                **inner,
+                ast::Expr::BinaryOp {
+                    op: ast::BinaryOperator::And,
+                    ..
+                }
+            ) =>
         {
             split_and(inner, conjuncts);
         }
@@ -512,7 +622,11 @@ fn same_row(left: Vec<Expr>, plan: LogicalPlan) -> Result<(Vec<Expr>, LogicalPla
         let met = crate::types::coerce::comparison(false, &value.data_type, &column.data_type)?;
         common.push(met.data_type);
     }
-    let left = left.into_iter().zip(&common).map(|(e, t)| e.cast_to(t)).collect();
+    let left = left
+        .into_iter()
+        .zip(&common)
+        .map(|(e, t)| e.cast_to(t))
+        .collect();
     Ok((left, super::query::cast_columns(plan, &common)))
 }
 
@@ -531,7 +645,14 @@ fn equal_keys(conditions: &[Expr], width: usize) -> (Vec<(Expr, usize)>, bool) {
     let keys: Vec<_> = conditions
         .iter()
         .filter_map(|c| {
-            let ExprKind::Compare { op: CompareOp::Eq, left, right } = &c.kind else { return None };
+            let ExprKind::Compare {
+                op: CompareOp::Eq,
+                left,
+                right,
+            } = &c.kind
+            else {
+                return None;
+            };
             let on_left = |e: &Expr| e.columns().iter().all(|c| *c < width);
             match (left.as_column(), right.as_column()) {
                 (_, Some(r)) if r >= width && on_left(left) => Some(((**left).clone(), r - width)),

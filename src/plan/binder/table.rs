@@ -33,10 +33,12 @@ impl Binder<'_> {
         let Some(entry) = self.catalogs.get(&path) else {
             let error = Error::plan(format!("Object '{}' not found", parts.join(".")));
             let names = self.catalogs.names(&path.catalog, &path.database);
-            return Err(match did_you_mean(&path.name, names.iter().map(String::as_str)) {
-                Some(close) => error.hint(format!("did you mean `{close}`?")),
-                None => error.hint("SHOW TABLES lists what there is"),
-            });
+            return Err(
+                match did_you_mean(&path.name, names.iter().map(String::as_str)) {
+                    Some(close) => error.hint(format!("did you mean `{close}`?")),
+                    None => error.hint("SHOW TABLES lists what there is"),
+                },
+            );
         };
         match entry.clone() {
             CatalogEntry::Table(table) => self.bind_base_table(table, hints),
@@ -58,7 +60,10 @@ impl Binder<'_> {
 
     fn bind_view(&mut self, view: &Arc<ViewDefinition>) -> Result<LogicalPlan> {
         if self.expanding.contains(&view.path) {
-            return Err(Error::plan(format!("View '{}' refers to itself", view.path)));
+            return Err(Error::plan(format!(
+                "View '{}' refers to itself",
+                view.path
+            )));
         }
         // the view's names resolve where it was created, and its text is elsewhere
         let home = std::mem::replace(&mut self.home, view.home.clone());
@@ -93,15 +98,27 @@ impl Binder<'_> {
         options.extend(hints.iter().map(|(k, v)| (k.clone(), v.clone())));
         let stored: Vec<_> = table.stored_columns().cloned().collect();
         let schema = Schema::new(
-            stored.iter().map(|c| Column::new(c.name.clone(), c.data_type.clone())).collect(),
+            stored
+                .iter()
+                .map(|c| Column::new(c.name.clone(), c.data_type.clone()))
+                .collect(),
         );
         let projection = (0..schema.len()).collect();
-        let scan = Scan { table: Arc::clone(&table), options: options.clone(), projection };
+        let scan = Scan {
+            table: Arc::clone(&table),
+            options: options.clone(),
+            projection,
+        };
         let plan = LogicalPlan::new(LogicalNode::Scan(scan), schema);
         let plan = self.with_computed_columns(plan, &table)?;
-        let Some(watermark) = &table.watermark else { return Ok(plan) };
+        let Some(watermark) = &table.watermark else {
+            return Ok(plan);
+        };
         let column = plan.schema.index_of(&watermark.column).ok_or_else(|| {
-            Error::internal(format!("the row-time column '{}' is gone", watermark.column))
+            Error::internal(format!(
+                "the row-time column '{}' is gone",
+                watermark.column
+            ))
         })?;
         let positions = std::mem::replace(&mut self.positions, false);
         let expr = self.bind_scalar(&watermark.expr.ast, &plan.schema);
@@ -143,7 +160,10 @@ impl Binder<'_> {
             .map_err(|e| e.context(format!("table '{}'", table.path)))?;
         let schema = table.schema();
         let identity = schema.len() == plan.schema.len()
-            && exprs.iter().enumerate().all(|(i, e)| e.as_column() == Some(i));
+            && exprs
+                .iter()
+                .enumerate()
+                .all(|(i, e)| e.as_column() == Some(i));
         if identity {
             return Ok(LogicalPlan { schema, ..plan });
         }
@@ -168,7 +188,9 @@ impl Binder<'_> {
                 "LOOKUP" => {
                     let options: IndexMap<_, _> = hint.options.iter().cloned().collect();
                     let Some(table) = options.get("table") else {
-                        return Err(Error::plan("Invalid LOOKUP hint: the option 'table' is missing"));
+                        return Err(Error::plan(
+                            "Invalid LOOKUP hint: the option 'table' is missing",
+                        ));
                     };
                     lookup.insert(table.clone(), options.clone());
                 }
@@ -187,10 +209,17 @@ impl Binder<'_> {
 
     /// Refuses a `STATE_TTL` for what is no table of the block.
     pub(super) fn check_ttl_hints(&self, scope: &Scope<'_>) -> Result<()> {
-        let Some(hints) = self.ttl_hints.last() else { return Ok(()) };
+        let Some(hints) = self.ttl_hints.last() else {
+            return Ok(());
+        };
         let unknown: Vec<_> = hints
             .keys()
-            .filter(|name| !scope.columns.iter().any(|c| c.qualifier.last() == Some(*name)))
+            .filter(|name| {
+                !scope
+                    .columns
+                    .iter()
+                    .any(|c| c.qualifier.last() == Some(*name))
+            })
             .map(|name| format!("`{name}` in `STATE_TTL`"))
             .collect();
         if unknown.is_empty() {

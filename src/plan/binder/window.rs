@@ -26,11 +26,10 @@ pub(super) fn window_function(
     factor: &TableFactor,
 ) -> Option<(&ast::Function, Option<&ast::TableAlias>)> {
     match factor {
-        TableFactor::TableFunction { expr: ast::Expr::Function(f), alias }
-            if is_window_function(&calls::function_name(f)) =>
-        {
-            Some((f, alias.as_ref()))
-        }
+        TableFactor::TableFunction {
+            expr: ast::Expr::Function(f),
+            alias,
+        } if is_window_function(&calls::function_name(f)) => Some((f, alias.as_ref())),
         _ => None,
     }
 }
@@ -67,7 +66,10 @@ impl Binder<'_> {
         };
         let data = need("DATA")?;
         let Some(table) = crate::sql::table_argument(data) else {
-            return self.refuse(data, format!("The first argument of {name} must be a table"));
+            return self.refuse(
+                data,
+                format!("The first argument of {name} must be a table"),
+            );
         };
         let input = self.bind_query(table.query, parent)?;
         let scope = Scope::of_table(None, &input.schema);
@@ -77,7 +79,9 @@ impl Binder<'_> {
             .iter()
             .map(|e| {
                 let bound = self.bind_expr(e, &mut Context::scalar(&scope))?;
-                bound.as_column().ok_or_else(|| Error::plan("PARTITION BY takes columns"))
+                bound
+                    .as_column()
+                    .ok_or_else(|| Error::plan("PARTITION BY takes columns"))
             })
             .collect::<Result<Vec<_>>>()?;
         if !partition.is_empty() && name != "SESSION" {
@@ -95,11 +99,22 @@ impl Binder<'_> {
             self.interval_argument(&name, parameter, need(parameter)?)
         };
         let shape = match name.as_str() {
-            "TUMBLE" => WindowShape::Tumble { size: ms("SIZE")?, offset: 0 },
-            "HOP" => WindowShape::Hop { slide: ms("SLIDE")?, size: ms("SIZE")?, offset: 0 },
+            "TUMBLE" => WindowShape::Tumble {
+                size: ms("SIZE")?,
+                offset: 0,
+            },
+            "HOP" => WindowShape::Hop {
+                slide: ms("SLIDE")?,
+                size: ms("SIZE")?,
+                offset: 0,
+            },
             "CUMULATE" => {
                 let (step, size) = (ms("STEP")?, ms("SIZE")?);
-                WindowShape::Cumulate { step, size, offset: 0 }
+                WindowShape::Cumulate {
+                    step,
+                    size,
+                    offset: 0,
+                }
             }
             _ => WindowShape::Session { gap: ms("GAP")? },
         };
@@ -111,7 +126,9 @@ impl Binder<'_> {
         check_shape(&name, shape)?;
         let mut schema = input.schema.clone();
         let stamp = TypeKind::Timestamp(3).not_null();
-        schema.columns.push(Column::new("window_start", stamp.clone()));
+        schema
+            .columns
+            .push(Column::new("window_start", stamp.clone()));
         schema.columns.push(Column::new("window_end", stamp));
         let time = column.time;
         let kind = match (&column.data_type.kind, time) {
@@ -120,10 +137,21 @@ impl Binder<'_> {
             }
             _ => TypeKind::Timestamp(3),
         };
-        schema.columns.push(Column { name: "window_time".into(), data_type: kind.not_null(), time });
+        schema.columns.push(Column {
+            name: "window_time".into(),
+            data_type: kind.not_null(),
+            time,
+        });
         super::select::uniquify(&mut schema);
-        let window = WindowSpec { shape, time_column, partition };
-        let node = LogicalNode::WindowTableFunction { input: Box::new(input), window };
+        let window = WindowSpec {
+            shape,
+            time_column,
+            partition,
+        };
+        let node = LogicalNode::WindowTableFunction {
+            input: Box::new(input),
+            window,
+        };
         Ok(LogicalPlan::new(node, schema))
     }
 
@@ -176,14 +204,19 @@ impl Binder<'_> {
         scope: &Scope<'_>,
         input: &Schema,
     ) -> Result<Option<GroupWindow>> {
-        let ast::Expr::Function(function) = item else { return Ok(None) };
+        let ast::Expr::Function(function) = item else {
+            return Ok(None);
+        };
         let name = calls::function_name(function);
         if !matches!(name.as_str(), "TUMBLE" | "HOP" | "SESSION") {
             return Ok(None);
         }
         let args = calls::arguments(function)?;
         let Some((time, intervals)) = args.split_first() else {
-            return self.refuse(item, format!("{name} needs a time attribute and an INTERVAL"));
+            return self.refuse(
+                item,
+                format!("{name} needs a time attribute and an INTERVAL"),
+            );
         };
         let time_expr = self.bind_expr(time, &mut Context::scalar(scope))?;
         let attribute = super::expr::time_attribute(&time_expr, input);
@@ -204,11 +237,22 @@ impl Binder<'_> {
             self.interval_argument(&name, "SIZE", e)
         };
         let shape = match name.as_str() {
-            "TUMBLE" => WindowShape::Tumble { size: ms(0)?, offset: 0 },
-            "HOP" => WindowShape::Hop { slide: ms(0)?, size: ms(1)?, offset: 0 },
+            "TUMBLE" => WindowShape::Tumble {
+                size: ms(0)?,
+                offset: 0,
+            },
+            "HOP" => WindowShape::Hop {
+                slide: ms(0)?,
+                size: ms(1)?,
+                offset: 0,
+            },
             _ => WindowShape::Session { gap: ms(0)? },
         };
-        Ok(Some(GroupWindow { shape, time: time_expr, attribute }))
+        Ok(Some(GroupWindow {
+            shape,
+            time: time_expr,
+            attribute,
+        }))
     }
 }
 
@@ -256,7 +300,11 @@ fn named_arguments<'e>(
                 };
                 args.push(((*parameter).to_string(), e));
             }
-            FunctionArg::Named { name: parameter, arg: FunctionArgExpr::Expr(e), .. } => {
+            FunctionArg::Named {
+                name: parameter,
+                arg: FunctionArgExpr::Expr(e),
+                ..
+            } => {
                 let parameter = parameter.value.to_uppercase();
                 if !names.contains(&parameter.as_str()) {
                     return Err(Error::plan(format!("{name} has no argument {parameter}"))
@@ -265,8 +313,10 @@ fn named_arguments<'e>(
                 args.push((parameter, e));
             }
             other => {
-                return Err(Error::plan(format!("The argument '{other}' of {name} is not supported"))
-                    .hint(usage(name)));
+                return Err(Error::plan(format!(
+                    "The argument '{other}' of {name} is not supported"
+                ))
+                .hint(usage(name)));
             }
         }
     }
@@ -286,7 +336,11 @@ fn usage(name: &str) -> String {
 fn with_offset(shape: WindowShape, offset: i64) -> WindowShape {
     match shape {
         WindowShape::Tumble { size, .. } => WindowShape::Tumble { size, offset },
-        WindowShape::Hop { slide, size, .. } => WindowShape::Hop { slide, size, offset },
+        WindowShape::Hop { slide, size, .. } => WindowShape::Hop {
+            slide,
+            size,
+            offset,
+        },
         WindowShape::Cumulate { step, size, .. } => WindowShape::Cumulate { step, size, offset },
         session @ WindowShape::Session { .. } => session,
     }

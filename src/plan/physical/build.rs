@@ -46,7 +46,11 @@ impl<'a> Planner<'a> {
                 inputs: Vec::new(),
                 schema,
                 mode: ChangelogMode::APPEND,
-                unique_keys: if rows.len() <= 1 { vec![Vec::new()] } else { Vec::new() },
+                unique_keys: if rows.len() <= 1 {
+                    vec![Vec::new()]
+                } else {
+                    Vec::new()
+                },
             }),
             LogicalNode::Project { input, exprs } => {
                 let input = self.build(input)?;
@@ -57,7 +61,12 @@ impl<'a> Planner<'a> {
                 let projection = identity(&input.schema);
                 Ok(calc(input, Some(predicate.clone()), projection, schema))
             }
-            LogicalNode::WatermarkAssigner { input, column, watermark, options } => {
+            LogicalNode::WatermarkAssigner {
+                input,
+                column,
+                watermark,
+                options,
+            } => {
                 let input = self.build(input)?;
                 let node = StreamNode::WatermarkAssigner {
                     rowtime: *column,
@@ -73,7 +82,12 @@ impl<'a> Planner<'a> {
                 plan.unique_keys.clear();
                 Ok(plan)
             }
-            LogicalNode::Aggregate { input, keys, calls, ttl } => {
+            LogicalNode::Aggregate {
+                input,
+                keys,
+                calls,
+                ttl,
+            } => {
                 let input = self.build(input)?;
                 let append = input.mode.is_append();
                 Ok(StreamPlan {
@@ -84,27 +98,42 @@ impl<'a> Planner<'a> {
                     },
                     inputs: vec![input],
                     schema,
-                    mode: ChangelogMode { delete: !append, ..ChangelogMode::RETRACT },
+                    mode: ChangelogMode {
+                        delete: !append,
+                        ..ChangelogMode::RETRACT
+                    },
                     unique_keys: vec![(0..keys.len()).collect()],
                 })
             }
-            LogicalNode::Join { left, right, kind, on, ttl } => {
+            LogicalNode::Join {
+                left,
+                right,
+                kind,
+                on,
+                ttl,
+            } => {
                 let left = self.build(left)?;
                 let right = self.build(right)?;
                 self.build_join(left, right, *kind, on.clone(), *ttl, schema)
             }
             LogicalNode::Correlate { input, call, kind } => {
                 let input = self.build(input)?;
-                let node = StreamNode::Correlate { call: call.clone(), kind: *kind };
+                let node = StreamNode::Correlate {
+                    call: call.clone(),
+                    kind: *kind,
+                };
                 let mut plan = pass_through(node, input, schema);
                 plan.unique_keys.clear();
                 Ok(plan)
             }
             LogicalNode::Union { inputs } => {
-                let inputs =
-                    inputs.iter().map(|input| self.build(input)).collect::<Result<Vec<_>>>()?;
-                let mode =
-                    inputs.iter().fold(ChangelogMode::APPEND, |mode, i| mode.union(i.mode));
+                let inputs = inputs
+                    .iter()
+                    .map(|input| self.build(input))
+                    .collect::<Result<Vec<_>>>()?;
+                let mode = inputs
+                    .iter()
+                    .fold(ChangelogMode::APPEND, |mode, i| mode.union(i.mode));
                 Ok(StreamPlan {
                     node: StreamNode::Union,
                     inputs,
@@ -113,7 +142,14 @@ impl<'a> Planner<'a> {
                     unique_keys: Vec::new(),
                 })
             }
-            LogicalNode::Rank { input, partition, order, start, end, output_number } => {
+            LogicalNode::Rank {
+                input,
+                partition,
+                order,
+                start,
+                end,
+                output_number,
+            } => {
                 let input = self.build(input)?;
                 let spec = super::rank::RankParts {
                     partition: partition.clone(),
@@ -124,7 +160,12 @@ impl<'a> Planner<'a> {
                 };
                 super::rank::build_rank(input, spec, schema)
             }
-            LogicalNode::Sort { input, keys, offset, fetch } => {
+            LogicalNode::Sort {
+                input,
+                keys,
+                offset,
+                fetch,
+            } => {
                 let input = self.build(input)?;
                 super::rank::build_sort(input, keys, *offset, *fetch, schema)
             }
@@ -140,7 +181,10 @@ impl<'a> Planner<'a> {
         let table = &scan.table;
         let description = describe(table, &scan.options, self.config)?;
         let source = self.connectors.source(&description).map_err(|e| {
-            e.context(format!("creating a source for reading table '{}'", table.path))
+            e.context(format!(
+                "creating a source for reading table '{}'",
+                table.path
+            ))
         })?;
         check_metadata(table, &source.metadata())?;
         let mode = source.changelog_mode();
@@ -163,7 +207,9 @@ impl<'a> Planner<'a> {
         if mode.is_upsert() && primary_key.is_none() {
             return self.build_scan_with_key(scan, schema, &stored);
         }
-        let duplicates = self.config.bool("table.exec.source.cdc-events-duplicate", false);
+        let duplicates = self
+            .config
+            .bool("table.exec.source.cdc-events-duplicate", false);
         let mode = if duplicates && mode.update_before && primary_key.is_some() {
             mode.without_update_before()
         } else {
@@ -190,9 +236,16 @@ impl<'a> Planner<'a> {
         stored: &[String],
     ) -> Result<StreamPlan> {
         let mut wider = scan.clone();
-        let key = scan.table.primary_key.as_ref().map(|k| k.columns.clone()).unwrap_or_default();
+        let key = scan
+            .table
+            .primary_key
+            .as_ref()
+            .map(|k| k.columns.clone())
+            .unwrap_or_default();
         for name in key {
-            let Some(column) = stored.iter().position(|s| *s == name) else { continue };
+            let Some(column) = stored.iter().position(|s| *s == name) else {
+                continue;
+            };
             if !wider.projection.contains(&column) {
                 wider.projection.push(column);
             }
@@ -244,11 +297,19 @@ pub(super) fn calc(
     projection: Vec<Expr>,
     schema: Schema,
 ) -> StreamPlan {
-    if let StreamNode::Calc { condition: below, projection: inner } = &input.node {
+    if let StreamNode::Calc {
+        condition: below,
+        projection: inner,
+    } = &input.node
+    {
         let simple = |e: &Expr| e.as_column().is_some() || e.as_literal().is_some();
         let used = |i: usize| {
             let count = |e: &Expr| usize::from(e.columns().contains(&i));
-            projection.iter().chain(&condition).map(count).sum::<usize>()
+            projection
+                .iter()
+                .chain(&condition)
+                .map(count)
+                .sum::<usize>()
         };
         let mergeable = inner
             .iter()
@@ -260,10 +321,13 @@ pub(super) fn calc(
             let replace = |e: Expr| e.replace_columns(&|i, _| inner[i].clone());
             let mut conjuncts: Vec<Expr> = below.iter().cloned().collect();
             conjuncts.extend(condition.map(replace));
-            let condition =
-                (!conjuncts.is_empty()).then(|| crate::plan::binder::and(conjuncts));
+            let condition = (!conjuncts.is_empty()).then(|| crate::plan::binder::and(conjuncts));
             let projection = projection.into_iter().map(replace).collect();
-            let source = input.inputs.into_iter().next().expect("a Calc has an input");
+            let source = input
+                .inputs
+                .into_iter()
+                .next()
+                .expect("a Calc has an input");
             return make_calc(source, condition, projection, schema);
         }
     }
@@ -278,7 +342,10 @@ fn make_calc(
 ) -> StreamPlan {
     let trivial = condition.is_none()
         && projection.len() == input.schema.len()
-        && projection.iter().enumerate().all(|(i, e)| e.as_column() == Some(i));
+        && projection
+            .iter()
+            .enumerate()
+            .all(|(i, e)| e.as_column() == Some(i));
     if trivial {
         return StreamPlan { schema, ..input };
     }
@@ -286,7 +353,10 @@ fn make_calc(
     StreamPlan {
         mode: input.mode,
         unique_keys,
-        node: StreamNode::Calc { condition, projection },
+        node: StreamNode::Calc {
+            condition,
+            projection,
+        },
         inputs: vec![input],
         schema,
     }
@@ -320,7 +390,10 @@ pub(super) fn describe(
         })
         .collect();
     let find = |names: &[String]| -> Vec<usize> {
-        names.iter().filter_map(|name| physical.index_of(name)).collect()
+        names
+            .iter()
+            .filter_map(|name| physical.index_of(name))
+            .collect()
     };
     if !options.contains_key("connector") {
         return Err(Error::options(format!(
@@ -333,7 +406,11 @@ pub(super) fn describe(
     Ok(TableDescription {
         path: table.path.to_string(),
         metadata,
-        primary_key: table.primary_key.as_ref().map(|k| find(&k.columns)).unwrap_or_default(),
+        primary_key: table
+            .primary_key
+            .as_ref()
+            .map(|k| find(&k.columns))
+            .unwrap_or_default(),
         partitioned_by: find(&table.partitioned_by),
         physical,
         options: options.clone(),
@@ -346,7 +423,9 @@ fn check_metadata(
     known: &[(String, crate::types::DataType)],
 ) -> Result<()> {
     for column in &table.columns {
-        let ColumnKind::Metadata { key, .. } = &column.kind else { continue };
+        let ColumnKind::Metadata { key, .. } = &column.kind else {
+            continue;
+        };
         let key = key.as_ref().unwrap_or(&column.name);
         if !known.iter().any(|(k, _)| k == key) {
             let keys: Vec<_> = known.iter().map(|(k, _)| k.as_str()).collect();

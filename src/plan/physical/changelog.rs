@@ -51,8 +51,7 @@ fn can_omit(plan: &StreamPlan) -> bool {
         StreamNode::Join { left, right, .. } => {
             let fits = |input: &StreamPlan, keys: &[usize]| {
                 !input.mode.has_updates()
-                    || (input.unique_keys.iter().any(|key| is_subset(keys, key))
-                        && can_omit(input))
+                    || (input.unique_keys.iter().any(|key| is_subset(keys, key)) && can_omit(input))
             };
             fits(&plan.inputs[0], &left.keys) && fits(&plan.inputs[1], &right.keys)
         }
@@ -66,7 +65,13 @@ fn can_omit(plan: &StreamPlan) -> bool {
 }
 
 fn visit(plan: StreamPlan, needed: bool) -> StreamPlan {
-    let StreamPlan { node, inputs, schema, mode, unique_keys } = plan;
+    let StreamPlan {
+        node,
+        inputs,
+        schema,
+        mode,
+        unique_keys,
+    } = plan;
     let rebuild = |node, inputs: Vec<StreamPlan>, mode: ChangelogMode| StreamPlan {
         node,
         inputs,
@@ -74,28 +79,54 @@ fn visit(plan: StreamPlan, needed: bool) -> StreamPlan {
         mode,
         unique_keys: unique_keys.clone(),
     };
-    let generated = ChangelogMode { update_before: mode.update_after && needed, ..mode };
+    let generated = ChangelogMode {
+        update_before: mode.update_after && needed,
+        ..mode
+    };
     match node {
         StreamNode::TableSourceScan { .. } => {
             let scan = rebuild(node, inputs, mode);
-            if mode.is_upsert() && needed { normalize(scan, None) } else { scan }
+            if mode.is_upsert() && needed {
+                normalize(scan, None)
+            } else {
+                scan
+            }
         }
-        StreamNode::Calc { condition, projection } => {
+        StreamNode::Calc {
+            condition,
+            projection,
+        } => {
             let input = only(inputs);
-            let upsert_scan = matches!(input.node, StreamNode::TableSourceScan { .. })
-                && input.mode.is_upsert();
+            let upsert_scan =
+                matches!(input.node, StreamNode::TableSourceScan { .. }) && input.mode.is_upsert();
             if needed && upsert_scan && condition.is_some() {
                 let normalized = normalize(input, condition);
                 let mode = normalized.mode;
-                return rebuild(StreamNode::Calc { condition: None, projection }, vec![normalized], mode);
+                return rebuild(
+                    StreamNode::Calc {
+                        condition: None,
+                        projection,
+                    },
+                    vec![normalized],
+                    mode,
+                );
             }
             let input = visit(input, needed);
             let mode = input.mode;
-            rebuild(StreamNode::Calc { condition, projection }, vec![input], mode)
+            rebuild(
+                StreamNode::Calc {
+                    condition,
+                    projection,
+                },
+                vec![input],
+                mode,
+            )
         }
         StreamNode::Union => {
             let inputs: Vec<_> = inputs.into_iter().map(|i| visit(i, needed)).collect();
-            let mode = inputs.iter().fold(ChangelogMode::APPEND, |m, i| m.union(i.mode));
+            let mode = inputs
+                .iter()
+                .fold(ChangelogMode::APPEND, |m, i| m.union(i.mode));
             rebuild(StreamNode::Union, inputs, mode)
         }
         StreamNode::WatermarkAssigner { .. }
@@ -110,7 +141,10 @@ fn visit(plan: StreamPlan, needed: bool) -> StreamPlan {
             let both = inputs[0].mode.union(inputs[1].mode);
             let mode = match join_type {
                 JoinType::Inner | JoinType::Semi => both,
-                _ => ChangelogMode { update_before: needed && mode.update_before, ..mode },
+                _ => ChangelogMode {
+                    update_before: needed && mode.update_before,
+                    ..mode
+                },
             };
             rebuild(node, inputs, mode)
         }
@@ -128,7 +162,11 @@ fn visit(plan: StreamPlan, needed: bool) -> StreamPlan {
 
 /// An input of an operator that needs `-U` (or explicitly not).
 fn visit_for(input: StreamPlan, needed: bool) -> StreamPlan {
-    if needed { visit(input, true) } else { settle(input, false) }
+    if needed {
+        visit(input, true)
+    } else {
+        settle(input, false)
+    }
 }
 
 fn only(inputs: Vec<StreamPlan>) -> StreamPlan {

@@ -37,7 +37,14 @@ impl Planner<'_> {
     ) -> Result<StreamPlan> {
         let (left_width, right_width) = (left.schema.len(), right.schema.len());
         let keys = extract_keys(left, right, on);
-        let JoinKeys { left, right, left_keys, right_keys, null_safe, rest } = keys;
+        let JoinKeys {
+            left,
+            right,
+            left_keys,
+            right_keys,
+            null_safe,
+            rest,
+        } = keys;
         let wide_left = left.schema.len();
         let mode = if matches!(kind, JoinKind::Inner | JoinKind::Semi) {
             left.mode.union(right.mode)
@@ -53,7 +60,11 @@ impl Planner<'_> {
         let default_ttl = self.config.state_ttl();
         let side = |plan: &StreamPlan, keys: &[usize], ttl: Option<i64>| JoinSide {
             keys: keys.to_vec(),
-            unique_key: input_spec(&behind_exchange(&plan.unique_keys, keys), &plan.unique_keys, keys),
+            unique_key: input_spec(
+                &behind_exchange(&plan.unique_keys, keys),
+                &plan.unique_keys,
+                keys,
+            ),
             ttl: ttl.or(default_ttl),
         };
         let node = StreamNode::Join {
@@ -63,7 +74,13 @@ impl Planner<'_> {
             null_safe,
             condition: rest,
         };
-        let plan = StreamPlan { node, inputs: vec![left, right], schema: output, mode, unique_keys };
+        let plan = StreamPlan {
+            node,
+            inputs: vec![left, right],
+            schema: output,
+            mode,
+            unique_keys,
+        };
         // key expressions were extra columns
         let mut kept: Vec<usize> = (0..left_width).collect();
         if !kind.is_semi_or_anti() {
@@ -129,7 +146,9 @@ pub(super) fn extract_keys(left: StreamPlan, right: StreamPlan, on: Option<Expr>
 /// `left = right` or `left IS NOT DISTINCT FROM right` with one input on each side; the right
 /// expression is over the right input's columns.
 fn equality(e: &Expr, width: usize) -> Option<(Expr, Expr, bool)> {
-    let ExprKind::Compare { op, left, right } = &e.kind else { return None };
+    let ExprKind::Compare { op, left, right } = &e.kind else {
+        return None;
+    };
     let null_safe = match op {
         CompareOp::Eq => false,
         CompareOp::NotDistinct => true,
@@ -172,7 +191,9 @@ fn extended(plan: StreamPlan, exprs: Vec<Expr>, prefix: &str) -> StreamPlan {
     }
     let mut schema = plan.schema.clone();
     for (i, e) in exprs.iter().enumerate().skip(width) {
-        schema.columns.push(Column::new(format!("{prefix}{i}"), e.data_type.clone()));
+        schema
+            .columns
+            .push(Column::new(format!("{prefix}{i}"), e.data_type.clone()));
     }
     calc(plan, None, exprs, schema)
 }
@@ -200,8 +221,11 @@ fn joined_keys(
         return left.unique_keys.clone();
     }
     let width = left.schema.len();
-    let shifted: Vec<Key> =
-        right.unique_keys.iter().map(|k| k.iter().map(|i| i + width).collect()).collect();
+    let shifted: Vec<Key> = right
+        .unique_keys
+        .iter()
+        .map(|k| k.iter().map(|i| i + width).collect())
+        .collect();
     let left_unique = left.unique_keys.iter().any(|k| is_subset(k, left_keys));
     let right_unique = right.unique_keys.iter().any(|k| is_subset(k, right_keys));
     let mut found: Vec<Key> = Vec::new();

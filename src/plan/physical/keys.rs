@@ -18,7 +18,11 @@ pub(super) fn through_projection(keys: &[Key], projection: &[Expr]) -> Vec<Key> 
         // every column can survive in several places: the first will do
         let mapped: Option<Key> = key
             .iter()
-            .map(|column| projection.iter().position(|e| injective(e) == Some(*column)))
+            .map(|column| {
+                projection
+                    .iter()
+                    .position(|e| injective(e) == Some(*column))
+            })
             .collect();
         found.extend(mapped);
     }
@@ -70,7 +74,10 @@ pub(super) fn is_subset(a: &[usize], b: &[usize]) -> bool {
 
 /// The keys that hold all of `columns`: those that survive an exchange by `columns`.
 pub(super) fn behind_exchange(keys: &[Key], columns: &[usize]) -> Vec<Key> {
-    keys.iter().filter(|key| is_subset(columns, key)).cloned().collect()
+    keys.iter()
+        .filter(|key| is_subset(columns, key))
+        .cloned()
+        .collect()
 }
 
 /// The upsert keys of a plan's output.
@@ -99,7 +106,12 @@ pub(super) fn upsert_keys(plan: &StreamPlan) -> Vec<Key> {
                     found.push(a.clone());
                 }
                 for b in &right_keys {
-                    found.push(a.iter().copied().chain(b.iter().map(|i| i + width)).collect());
+                    found.push(
+                        a.iter()
+                            .copied()
+                            .chain(b.iter().map(|i| i + width))
+                            .collect(),
+                    );
                 }
             }
             for b in &right_keys {

@@ -26,9 +26,7 @@ use crate::expr::Expr;
 use crate::operators::deduplicate::{DeduplicateOrder, Keep};
 use crate::operators::join::{JoinType, UniqueKey};
 use crate::operators::rank::RankStrategy;
-use crate::plan::logical::{
-    AggregateCall, JoinKind, RankEnd, SortKey, TableCall,
-};
+use crate::plan::logical::{AggregateCall, JoinKind, RankEnd, SortKey, TableCall};
 use crate::types::Schema;
 
 /// A node of the stream plan with what is known of its output.

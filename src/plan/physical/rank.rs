@@ -19,11 +19,7 @@ pub(super) struct RankParts {
 }
 
 /// A `Deduplicate` where the Top-1 is by a time attribute of append-only input, else a `Rank`.
-pub(super) fn build_rank(
-    input: StreamPlan,
-    spec: RankParts,
-    schema: Schema,
-) -> Result<StreamPlan> {
+pub(super) fn build_rank(input: StreamPlan, spec: RankParts, schema: Schema) -> Result<StreamPlan> {
     let first_only = spec.start == 1 && spec.end == RankEnd::Constant(1);
     if first_only
         && !spec.output_number
@@ -66,7 +62,11 @@ fn deduplicate(
     time: TimeAttribute,
     schema: Schema,
 ) -> StreamPlan {
-    let keep = if key.descending { Keep::LastRow } else { Keep::FirstRow };
+    let keep = if key.descending {
+        Keep::LastRow
+    } else {
+        Keep::FirstRow
+    };
     let order = match time {
         TimeAttribute::Proctime => DeduplicateOrder::Proctime,
         TimeAttribute::Rowtime => DeduplicateOrder::Rowtime(key.column),
@@ -75,12 +75,20 @@ fn deduplicate(
     let mode = if insert_only {
         ChangelogMode::APPEND
     } else {
-        ChangelogMode { delete: false, ..ChangelogMode::RETRACT }
+        ChangelogMode {
+            delete: false,
+            ..ChangelogMode::RETRACT
+        }
     };
     let mut unique_keys = input.unique_keys.clone();
     unique_keys.push(partition.to_vec());
     StreamPlan {
-        node: StreamNode::Deduplicate { key: partition.to_vec(), order, keep, insert_only },
+        node: StreamNode::Deduplicate {
+            key: partition.to_vec(),
+            order,
+            keep,
+            insert_only,
+        },
         inputs: vec![input],
         schema,
         mode,
@@ -96,7 +104,10 @@ fn strategy(input: &StreamPlan, partition: &[usize], order: &[SortKey]) -> RankS
     if input.mode.delete {
         return RankStrategy::Retract;
     }
-    let key = input.unique_keys.iter().find(|key| is_subset(partition, key));
+    let key = input
+        .unique_keys
+        .iter()
+        .find(|key| is_subset(partition, key));
     let moves_up = order.iter().all(|k| match direction(input, k.column) {
         Some(Direction::Constant) => true,
         Some(Direction::Rising) => k.descending,
@@ -169,13 +180,21 @@ pub(super) fn build_sort(
     }
     Ok(StreamPlan {
         node: StreamNode::Rank {
-            noun: if keys.is_empty() { "Limit" } else { "SortLimit" },
+            noun: if keys.is_empty() {
+                "Limit"
+            } else {
+                "SortLimit"
+            },
             partition: Vec::new(),
             order: keys.to_vec(),
             start: offset.saturating_add(1),
             end: RankEnd::Constant(offset.saturating_add(fetch)),
             output_number: false,
-            strategy: if keys.is_empty() && !append { RankStrategy::Retract } else { strategy },
+            strategy: if keys.is_empty() && !append {
+                RankStrategy::Retract
+            } else {
+                strategy
+            },
         },
         inputs: vec![input],
         schema,
@@ -185,13 +204,20 @@ pub(super) fn build_sort(
 }
 
 fn temporal_sort(input: StreamPlan, keys: &[SortKey], schema: Schema) -> Result<StreamPlan> {
-    let Some(first) = keys.first() else { return Ok(input) };
+    let Some(first) = keys.first() else {
+        return Ok(input);
+    };
     if input.schema.columns[first.column].time.is_none() {
-        return Err(Error::plan("Sort on a non-time-attribute field is not supported.")
-            .hint("an endless table cannot be sorted: add LIMIT, or sort by the row time first"));
+        return Err(
+            Error::plan("Sort on a non-time-attribute field is not supported.").hint(
+                "an endless table cannot be sorted: add LIMIT, or sort by the row time first",
+            ),
+        );
     }
     if first.descending {
-        return Err(Error::plan("Primary sort field must be ascending on a time attribute."));
+        return Err(Error::plan(
+            "Primary sort field must be ascending on a time attribute.",
+        ));
     }
     if !input.mode.is_append() {
         return Err(Error::plan(format!(

@@ -45,7 +45,10 @@ impl Planner<'_> {
         let built = self.build(plan)?;
         let description = describe_table(table, &target.options, self.config)?;
         let sink = self.connectors.sink(&description).map_err(|e| {
-            e.context(format!("creating a sink for writing table '{}'", table.path))
+            e.context(format!(
+                "creating a sink for writing table '{}'",
+                table.path
+            ))
         })?;
         let requested = changelog::settle(built.clone(), true).mode;
         let accepted = sink.changelog_mode(requested);
@@ -53,7 +56,12 @@ impl Planner<'_> {
         let primary_key: Key = table
             .primary_key
             .as_ref()
-            .map(|key| key.columns.iter().filter_map(|c| built.schema.index_of(c)).collect())
+            .map(|key| {
+                key.columns
+                    .iter()
+                    .filter_map(|c| built.schema.index_of(c))
+                    .collect()
+            })
             .unwrap_or_default();
         let upsert = accepted.update_after && !accepted.update_before;
         if upsert && primary_key.is_empty() && requested.has_updates() && accepted.is_upsert() {
@@ -86,7 +94,11 @@ impl Planner<'_> {
             };
         }
         Ok(StreamPlan {
-            node: StreamNode::Sink { table: Arc::clone(table), sink, primary_key },
+            node: StreamNode::Sink {
+                table: Arc::clone(table),
+                sink,
+                primary_key,
+            },
             schema: plan.schema.clone(),
             mode: plan.mode,
             unique_keys: Vec::new(),
@@ -103,32 +115,42 @@ impl Planner<'_> {
         keys: &[Key],
         upsert: bool,
     ) -> Result<Option<ConflictAction>> {
-        let setting = self.config.get("table.exec.sink.upsert-materialize").unwrap_or("AUTO");
+        let setting = self
+            .config
+            .get("table.exec.sink.upsert-materialize")
+            .unwrap_or("AUTO");
         if primary_key.is_empty() {
             return Ok(None);
         }
         let action = target.on_conflict;
-        if matches!(action, Some(ConflictAction::Error | ConflictAction::Nothing)) {
+        if matches!(
+            action,
+            Some(ConflictAction::Error | ConflictAction::Nothing)
+        ) {
             check_watermarks(plan, action)?;
         }
         if setting.eq_ignore_ascii_case("FORCE") {
             return Ok(Some(action.unwrap_or(ConflictAction::Deduplicate)));
         }
-        let differs = upsert
-            && !plan.mode.is_append()
-            && !keys.iter().any(|key| is_subset(key, primary_key));
+        let differs =
+            upsert && !plan.mode.is_append() && !keys.iter().any(|key| is_subset(key, primary_key));
         if setting.eq_ignore_ascii_case("NONE") || !differs {
             return Ok(None);
         }
         if let Some(action) = action {
             return Ok(Some(action));
         }
-        if !self.config.bool("table.exec.sink.require-on-conflict", true) {
+        if !self
+            .config
+            .bool("table.exec.sink.require-on-conflict", true)
+        {
             return Ok(Some(ConflictAction::Deduplicate));
         }
         let names = |key: &[usize]| {
-            let names: Vec<_> =
-                key.iter().map(|i| plan.schema.columns[*i].name.as_str()).collect();
+            let names: Vec<_> = key
+                .iter()
+                .map(|i| plan.schema.columns[*i].name.as_str())
+                .collect();
             format!("[{}]", names.join(", "))
         };
         let table = &target.table.path;
@@ -180,7 +202,11 @@ fn check_watermarks(plan: &StreamPlan, action: Option<ConflictAction>) -> Result
     if missing.is_empty() {
         return Ok(());
     }
-    let action = if action == Some(ConflictAction::Error) { "ERROR" } else { "NOTHING" };
+    let action = if action == Some(ConflictAction::Error) {
+        "ERROR"
+    } else {
+        "NOTHING"
+    };
     Err(Error::plan(format!(
         "ON CONFLICT DO {action} requires all source tables to define watermarks, but the following \
          source(s) do not: {}",

@@ -5,9 +5,7 @@ use datafusion::common::ScalarValue;
 
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::plan::binder::{and, join_schema};
-use crate::plan::logical::{
-    JoinKind, LogicalNode, LogicalPlan, OverFunction, RankEnd,
-};
+use crate::plan::logical::{JoinKind, LogicalNode, LogicalPlan, OverFunction, RankEnd};
 
 /// Pushes all filters of `plan` down.
 pub(super) fn push_down(plan: LogicalPlan) -> LogicalPlan {
@@ -34,39 +32,68 @@ fn push(plan: LogicalPlan, mut conjuncts: Vec<Expr>) -> LogicalPlan {
             let plan = push(*input, down).project(exprs, schema);
             filtered(plan, stay)
         }
-        LogicalNode::Join { left, right, kind, on, ttl } => {
-            push_join(*left, *right, kind, on, ttl, conjuncts)
-        }
+        LogicalNode::Join {
+            left,
+            right,
+            kind,
+            on,
+            ttl,
+        } => push_join(*left, *right, kind, on, ttl, conjuncts),
         LogicalNode::Union { inputs } => {
-            let inputs =
-                inputs.into_iter().map(|input| push(input, conjuncts.clone())).collect();
+            let inputs = inputs
+                .into_iter()
+                .map(|input| push(input, conjuncts.clone()))
+                .collect();
             LogicalPlan::new(LogicalNode::Union { inputs }, schema)
         }
-        LogicalNode::Aggregate { input, keys, calls, ttl } => {
+        LogicalNode::Aggregate {
+            input,
+            keys,
+            calls,
+            ttl,
+        } => {
             let on_keys = |c: &Expr| {
                 let columns = c.columns();
                 !columns.is_empty() && columns.iter().all(|i| *i < keys.len())
             };
-            let (down, stay): (Vec<_>, Vec<_>) =
-                conjuncts.into_iter().partition(|c| c.is_deterministic() && on_keys(c));
-            let down = down.into_iter().map(|c| c.remap_columns(&|i| keys[i])).collect();
+            let (down, stay): (Vec<_>, Vec<_>) = conjuncts
+                .into_iter()
+                .partition(|c| c.is_deterministic() && on_keys(c));
+            let down = down
+                .into_iter()
+                .map(|c| c.remap_columns(&|i| keys[i]))
+                .collect();
             let input = Box::new(push(*input, down));
             filtered(
-                LogicalPlan::new(LogicalNode::Aggregate { input, keys, calls, ttl }, schema),
+                LogicalPlan::new(
+                    LogicalNode::Aggregate {
+                        input,
+                        keys,
+                        calls,
+                        ttl,
+                    },
+                    schema,
+                ),
                 stay,
             )
         }
         LogicalNode::Correlate { input, call, kind } => {
             let width = input.schema.len();
-            let (down, stay): (Vec<_>, Vec<_>) = conjuncts.into_iter().partition(|c| {
-                c.is_deterministic() && c.columns().iter().all(|i| *i < width)
-            });
+            let (down, stay): (Vec<_>, Vec<_>) = conjuncts
+                .into_iter()
+                .partition(|c| c.is_deterministic() && c.columns().iter().all(|i| *i < width));
             let input = Box::new(push(*input, down));
-            filtered(LogicalPlan::new(LogicalNode::Correlate { input, call, kind }, schema), stay)
+            filtered(
+                LogicalPlan::new(LogicalNode::Correlate { input, call, kind }, schema),
+                stay,
+            )
         }
         LogicalNode::Over { input, calls } => {
             let over = LogicalPlan::new(
-                LogicalNode::Over { input: Box::new(push(*input, Vec::new())), calls },
+                LogicalNode::Over {
+                    input: Box::new(push(*input, Vec::new())),
+                    calls,
+                },
                 schema,
             );
             as_rank(over, conjuncts)
@@ -87,7 +114,11 @@ fn push(plan: LogicalPlan, mut conjuncts: Vec<Expr>) -> LogicalPlan {
 
 fn filtered(plan: LogicalPlan, conjuncts: Vec<Expr>) -> LogicalPlan {
     let kept: Vec<Expr> = conjuncts.into_iter().filter(|c| !is_true(c)).collect();
-    if kept.is_empty() { plan } else { plan.filter(and(kept)) }
+    if kept.is_empty() {
+        plan
+    } else {
+        plan.filter(and(kept))
+    }
 }
 
 fn is_true(e: &Expr) -> bool {
@@ -152,8 +183,10 @@ fn push_join(
     for c in on.map(split).unwrap_or_default() {
         let fixed = c.is_deterministic();
         let left_too = matches!(kind, JoinKind::Inner | JoinKind::Right | JoinKind::Semi);
-        let right_too =
-            matches!(kind, JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti);
+        let right_too = matches!(
+            kind,
+            JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti
+        );
         if is_true(&c) {
             continue;
         }
@@ -165,12 +198,21 @@ fn push_join(
             condition.push(c);
         }
     }
-    let to_right = to_right.into_iter().map(|c| c.remap_columns(&|i| i - width)).collect();
+    let to_right = to_right
+        .into_iter()
+        .map(|c| c.remap_columns(&|i| i - width))
+        .collect();
     let left = push(left, to_left);
     let right = push(right, to_right);
     let schema = join_schema(&left.schema, &right.schema, kind);
     let on = (!condition.is_empty()).then(|| and(condition));
-    let node = LogicalNode::Join { left: Box::new(left), right: Box::new(right), kind, on, ttl };
+    let node = LogicalNode::Join {
+        left: Box::new(left),
+        right: Box::new(right),
+        kind,
+        on,
+        ttl,
+    };
     filtered(LogicalPlan::new(node, schema), stay)
 }
 
@@ -178,9 +220,15 @@ fn push_join(
 fn rejects_nulls(e: &Expr, columns: &dyn Fn(usize) -> bool) -> bool {
     let strict = |e: &Expr| null_if_null(e, columns);
     match &e.kind {
-        ExprKind::Compare { op: CompareOp::Distinct | CompareOp::NotDistinct, .. } => false,
+        ExprKind::Compare {
+            op: CompareOp::Distinct | CompareOp::NotDistinct,
+            ..
+        } => false,
         ExprKind::Compare { left, right, .. } => strict(left) || strict(right),
-        ExprKind::IsNull { input, negated: true } => strict(input),
+        ExprKind::IsNull {
+            input,
+            negated: true,
+        } => strict(input),
         ExprKind::And(all) => all.iter().any(|e| rejects_nulls(e, columns)),
         ExprKind::Or(all) => all.iter().all(|e| rejects_nulls(e, columns)),
         ExprKind::Not(inner) => strict(inner),
@@ -210,8 +258,12 @@ fn null_if_null(e: &Expr, columns: &dyn Fn(usize) -> bool) -> bool {
 
 /// `Over` with a single ROW_NUMBER, filtered by a range of it: a Top-N.
 fn as_rank(plan: LogicalPlan, conjuncts: Vec<Expr>) -> LogicalPlan {
-    let LogicalNode::Over { input, calls } = &plan.node else { return filtered(plan, conjuncts) };
-    let [call] = calls.as_slice() else { return filtered(plan, conjuncts) };
+    let LogicalNode::Over { input, calls } = &plan.node else {
+        return filtered(plan, conjuncts);
+    };
+    let [call] = calls.as_slice() else {
+        return filtered(plan, conjuncts);
+    };
     if !matches!(call.function, OverFunction::RowNumber) || call.order.is_empty() {
         return filtered(plan, conjuncts);
     }
@@ -287,7 +339,9 @@ fn tighter(end: Option<RankEnd>, n: i64) -> RankEnd {
 
 /// `number op bound`, the number on the left.
 fn bound(e: &Expr, number: usize) -> Option<(CompareOp, Bound)> {
-    let ExprKind::Compare { op, left, right } = &e.kind else { return None };
+    let ExprKind::Compare { op, left, right } = &e.kind else {
+        return None;
+    };
     let (op, other) = if left.as_column() == Some(number) {
         (*op, right)
     } else if right.as_column() == Some(number) {
@@ -296,7 +350,10 @@ fn bound(e: &Expr, number: usize) -> Option<(CompareOp, Bound)> {
         return None;
     };
     match strip_cast(other) {
-        Expr { kind: ExprKind::Literal(value), .. } => {
+        Expr {
+            kind: ExprKind::Literal(value),
+            ..
+        } => {
             let n = match value {
                 ScalarValue::Int8(Some(n)) => i64::from(*n),
                 ScalarValue::Int16(Some(n)) => i64::from(*n),
@@ -306,7 +363,10 @@ fn bound(e: &Expr, number: usize) -> Option<(CompareOp, Bound)> {
             };
             Some((op, Bound::Constant(n)))
         }
-        Expr { kind: ExprKind::Column(i), .. } if *i != number => Some((op, Bound::Column(*i))),
+        Expr {
+            kind: ExprKind::Column(i),
+            ..
+        } if *i != number => Some((op, Bound::Column(*i))),
         _ => None,
     }
 }

@@ -4,9 +4,7 @@
 //! an update of other columns is no change.
 
 use crate::expr::Expr;
-use crate::plan::logical::{
-    AggregateCall, LogicalNode, LogicalPlan, RankEnd, SortKey, TableCall,
-};
+use crate::plan::logical::{AggregateCall, LogicalNode, LogicalPlan, RankEnd, SortKey, TableCall};
 use crate::types::Schema;
 
 /// Prunes below the root, whose columns all stay.
@@ -25,7 +23,10 @@ struct Map(Vec<usize>);
 
 impl Map {
     fn at(&self, old: usize) -> usize {
-        self.0.iter().position(|kept| *kept == old).expect("a column that is read is kept")
+        self.0
+            .iter()
+            .position(|kept| *kept == old)
+            .expect("a column that is read is kept")
     }
 
     fn expr(&self, e: Expr) -> Expr {
@@ -49,7 +50,10 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
         LogicalNode::Scan(mut scan) => {
             scan.projection = needed.iter().map(|i| scan.projection[*i]).collect();
             let schema = schema.project(needed);
-            (LogicalPlan::new(LogicalNode::Scan(scan), schema), Map(needed.to_vec()))
+            (
+                LogicalPlan::new(LogicalNode::Scan(scan), schema),
+                Map(needed.to_vec()),
+            )
         }
         LogicalNode::Values { rows } => {
             let rows = rows
@@ -57,14 +61,20 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
                 .map(|row| needed.iter().map(|i| row[*i].clone()).collect())
                 .collect();
             let schema = schema.project(needed);
-            (LogicalPlan::new(LogicalNode::Values { rows }, schema), Map(needed.to_vec()))
+            (
+                LogicalPlan::new(LogicalNode::Values { rows }, schema),
+                Map(needed.to_vec()),
+            )
         }
         LogicalNode::Project { input, exprs } => {
             let kept: Vec<Expr> = needed.iter().map(|i| exprs[*i].clone()).collect();
             let below = with(&[], kept.iter().flat_map(Expr::columns));
             let (input, map) = prune(*input, &below);
             let kept = kept.into_iter().map(|e| map.expr(e)).collect();
-            (input.project(kept, schema.project(needed)), Map(needed.to_vec()))
+            (
+                input.project(kept, schema.project(needed)),
+                Map(needed.to_vec()),
+            )
         }
         LogicalNode::Filter { input, predicate } => {
             let below = with(needed, predicate.columns());
@@ -72,7 +82,12 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
             let predicate = map.expr(predicate);
             (input.filter(predicate), map)
         }
-        LogicalNode::WatermarkAssigner { input, column, watermark, options } => {
+        LogicalNode::WatermarkAssigner {
+            input,
+            column,
+            watermark,
+            options,
+        } => {
             let below = with(needed, watermark.columns().into_iter().chain([column]));
             let (input, map) = prune(*input, &below);
             let schema = kept_schema(&schema, &map);
@@ -87,8 +102,10 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
         LogicalNode::Expand { input, sets } => {
             let width = input.schema.len();
             let nulled = sets.iter().flat_map(|(nulled, _)| nulled.iter().copied());
-            let below: Vec<usize> =
-                with(needed, nulled).into_iter().filter(|i| *i < width).collect();
+            let below: Vec<usize> = with(needed, nulled)
+                .into_iter()
+                .filter(|i| *i < width)
+                .collect();
             let (input, map) = prune(*input, &below);
             let sets = sets
                 .into_iter()
@@ -98,9 +115,23 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
             kept.push(width);
             let map = Map(kept);
             let schema = kept_schema(&schema, &map);
-            (LogicalPlan::new(LogicalNode::Expand { input: Box::new(input), sets }, schema), map)
+            (
+                LogicalPlan::new(
+                    LogicalNode::Expand {
+                        input: Box::new(input),
+                        sets,
+                    },
+                    schema,
+                ),
+                map,
+            )
         }
-        LogicalNode::Aggregate { input, keys, calls, ttl } => {
+        LogicalNode::Aggregate {
+            input,
+            keys,
+            calls,
+            ttl,
+        } => {
             let (calls, kept) = kept_calls(calls, keys.len(), needed);
             let below = with(&keys, calls.iter().flat_map(call_columns));
             let (input, map) = prune(*input, &below);
@@ -108,24 +139,47 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
             let calls = calls.into_iter().map(|c| remap_call(c, &map)).collect();
             let output = Map((0..keys.len()).chain(kept).collect());
             let schema = kept_schema(&schema, &output);
-            let node = LogicalNode::Aggregate { input: Box::new(input), keys, calls, ttl };
+            let node = LogicalNode::Aggregate {
+                input: Box::new(input),
+                keys,
+                calls,
+                ttl,
+            };
             (LogicalPlan::new(node, schema), output)
         }
-        LogicalNode::GroupWindowAggregate { input, mut window, keys, calls } => {
+        LogicalNode::GroupWindowAggregate {
+            input,
+            mut window,
+            keys,
+            calls,
+        } => {
             let below = with(
                 &keys,
-                calls.iter().flat_map(call_columns).chain([window.time_column]),
+                calls
+                    .iter()
+                    .flat_map(call_columns)
+                    .chain([window.time_column]),
             );
             let (input, map) = prune(*input, &below);
             window.time_column = map.at(window.time_column);
             let keys = keys.into_iter().map(|k| map.at(k)).collect();
             let calls = calls.into_iter().map(|c| remap_call(c, &map)).collect();
             let output = Map((0..schema.len()).collect());
-            let node =
-                LogicalNode::GroupWindowAggregate { input: Box::new(input), window, keys, calls };
+            let node = LogicalNode::GroupWindowAggregate {
+                input: Box::new(input),
+                window,
+                keys,
+                calls,
+            };
             (LogicalPlan::new(node, schema), output)
         }
-        LogicalNode::Join { left, right, kind, on, ttl } => {
+        LogicalNode::Join {
+            left,
+            right,
+            kind,
+            on,
+            ttl,
+        } => {
             let columns = with(needed, on.iter().flat_map(Expr::columns));
             let width = left.schema.len();
             let (left, right, map) = prune_sides(*left, *right, &columns);
@@ -136,11 +190,23 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
             } else {
                 (kept_schema(&schema, &map), map)
             };
-            let node =
-                LogicalNode::Join { left: Box::new(left), right: Box::new(right), kind, on, ttl };
+            let node = LogicalNode::Join {
+                left: Box::new(left),
+                right: Box::new(right),
+                kind,
+                on,
+                ttl,
+            };
             (LogicalPlan::new(node, schema), output)
         }
-        LogicalNode::TemporalJoin { left, right, kind, time_column, on, lookup_hint } => {
+        LogicalNode::TemporalJoin {
+            left,
+            right,
+            kind,
+            time_column,
+            on,
+            lookup_hint,
+        } => {
             // the versioned side keeps its key and its time attribute
             let width = left.schema.len();
             let times = right
@@ -172,13 +238,19 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
                 TableCall::Unnest { collection, .. } => collection.columns(),
                 TableCall::Function { args, .. } => args.iter().flat_map(Expr::columns).collect(),
             };
-            let below: Vec<usize> =
-                with(needed, used).into_iter().filter(|i| *i < width).collect();
+            let below: Vec<usize> = with(needed, used)
+                .into_iter()
+                .filter(|i| *i < width)
+                .collect();
             let (input, map) = prune(*input, &below);
             let call = match call {
-                TableCall::Unnest { collection, ordinality } => {
-                    TableCall::Unnest { collection: map.expr(collection), ordinality }
-                }
+                TableCall::Unnest {
+                    collection,
+                    ordinality,
+                } => TableCall::Unnest {
+                    collection: map.expr(collection),
+                    ordinality,
+                },
                 TableCall::Function { function, args } => TableCall::Function {
                     function,
                     args: args.into_iter().map(|e| map.expr(e)).collect(),
@@ -188,7 +260,11 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
             kept.extend(width..schema.len());
             let map = Map(kept);
             let schema = kept_schema(&schema, &map);
-            let node = LogicalNode::Correlate { input: Box::new(input), call, kind };
+            let node = LogicalNode::Correlate {
+                input: Box::new(input),
+                call,
+                kind,
+            };
             (LogicalPlan::new(node, schema), map)
         }
         LogicalNode::Union { inputs } => {
@@ -201,7 +277,10 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
                     input.project_columns(&order)
                 })
                 .collect();
-            (LogicalPlan::new(LogicalNode::Union { inputs }, schema), Map(needed.to_vec()))
+            (
+                LogicalPlan::new(LogicalNode::Union { inputs }, schema),
+                Map(needed.to_vec()),
+            )
         }
         LogicalNode::Over { input, calls } => {
             let width = input.schema.len();
@@ -211,23 +290,48 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
             let mut calls: Vec<_> = kept.iter().map(|i| calls[*i].clone()).collect();
             let used = calls.iter().flat_map(|c| {
                 let order = c.order.iter().map(|k| k.column);
-                c.args.iter().chain(&c.partition).copied().chain(order).collect::<Vec<_>>()
+                c.args
+                    .iter()
+                    .chain(&c.partition)
+                    .copied()
+                    .chain(order)
+                    .collect::<Vec<_>>()
             });
-            let below: Vec<usize> =
-                with(needed, used).into_iter().filter(|i| *i < width).collect();
+            let below: Vec<usize> = with(needed, used)
+                .into_iter()
+                .filter(|i| *i < width)
+                .collect();
             let (input, map) = prune(*input, &below);
             for call in &mut calls {
                 call.args.iter_mut().for_each(|i| *i = map.at(*i));
                 call.partition.iter_mut().for_each(|i| *i = map.at(*i));
-                call.order.iter_mut().for_each(|k| k.column = map.at(k.column));
+                call.order
+                    .iter_mut()
+                    .for_each(|k| k.column = map.at(k.column));
             }
             let mut all = map.0;
             all.extend(kept.iter().map(|i| width + i));
             let map = Map(all);
             let schema = kept_schema(&schema, &map);
-            (LogicalPlan::new(LogicalNode::Over { input: Box::new(input), calls }, schema), map)
+            (
+                LogicalPlan::new(
+                    LogicalNode::Over {
+                        input: Box::new(input),
+                        calls,
+                    },
+                    schema,
+                ),
+                map,
+            )
         }
-        LogicalNode::Rank { input, partition, order, start, end, output_number } => {
+        LogicalNode::Rank {
+            input,
+            partition,
+            order,
+            start,
+            end,
+            output_number,
+        } => {
             let width = input.schema.len();
             let variable = match end {
                 RankEnd::Variable(i) => Some(i),
@@ -238,8 +342,10 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
                 .copied()
                 .chain(order.iter().map(|k| k.column))
                 .chain(variable);
-            let below: Vec<usize> =
-                with(needed, used).into_iter().filter(|i| *i < width).collect();
+            let below: Vec<usize> = with(needed, used)
+                .into_iter()
+                .filter(|i| *i < width)
+                .collect();
             let (input, map) = prune(*input, &below);
             let output_number = output_number && needed.contains(&width);
             let end = match end {
@@ -264,12 +370,22 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
             };
             (LogicalPlan::new(node, schema), map)
         }
-        LogicalNode::Sort { input, keys, offset, fetch } => {
+        LogicalNode::Sort {
+            input,
+            keys,
+            offset,
+            fetch,
+        } => {
             let below = with(needed, keys.iter().map(|k| k.column));
             let (input, map) = prune(*input, &below);
             let keys = remap_keys(keys, &map);
             let schema = kept_schema(&schema, &map);
-            let node = LogicalNode::Sort { input: Box::new(input), keys, offset, fetch };
+            let node = LogicalNode::Sort {
+                input: Box::new(input),
+                keys,
+                offset,
+                fetch,
+            };
             (LogicalPlan::new(node, schema), map)
         }
         LogicalNode::WindowTableFunction { input, mut window } => {
@@ -288,14 +404,26 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
             kept.extend(width..schema.len());
             let map = Map(kept);
             let schema = kept_schema(&schema, &map);
-            let node = LogicalNode::WindowTableFunction { input: Box::new(input), window };
+            let node = LogicalNode::WindowTableFunction {
+                input: Box::new(input),
+                window,
+            };
             (LogicalPlan::new(node, schema), map)
         }
         LogicalNode::Match { input, spec } => {
             let (input, below) = whole(*input);
             debug_assert!(below.0.iter().enumerate().all(|(i, c)| i == *c));
             let map = Map((0..schema.len()).collect());
-            (LogicalPlan::new(LogicalNode::Match { input: Box::new(input), spec }, schema), map)
+            (
+                LogicalPlan::new(
+                    LogicalNode::Match {
+                        input: Box::new(input),
+                        spec,
+                    },
+                    schema,
+                ),
+                map,
+            )
         }
     }
 }
@@ -319,11 +447,18 @@ fn prune_sides(
 ) -> (LogicalPlan, LogicalPlan, Map) {
     let width = left.schema.len();
     let of_left: Vec<usize> = columns.iter().copied().filter(|i| *i < width).collect();
-    let of_right: Vec<usize> =
-        columns.iter().filter(|i| **i >= width).map(|i| i - width).collect();
+    let of_right: Vec<usize> = columns
+        .iter()
+        .filter(|i| **i >= width)
+        .map(|i| i - width)
+        .collect();
     let (left, left_map) = prune(left, &of_left);
     let (right, right_map) = prune(right, &of_right);
-    let map = left_map.0.into_iter().chain(right_map.0.into_iter().map(|i| i + width)).collect();
+    let map = left_map
+        .0
+        .into_iter()
+        .chain(right_map.0.into_iter().map(|i| i + width))
+        .collect();
     (left, right, Map(map))
 }
 
@@ -352,5 +487,10 @@ fn remap_call(mut call: AggregateCall, map: &Map) -> AggregateCall {
 }
 
 fn remap_keys(keys: Vec<SortKey>, map: &Map) -> Vec<SortKey> {
-    keys.into_iter().map(|k| SortKey { column: map.at(k.column), ..k }).collect()
+    keys.into_iter()
+        .map(|k| SortKey {
+            column: map.at(k.column),
+            ..k
+        })
+        .collect()
 }

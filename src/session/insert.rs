@@ -1,0 +1,252 @@
+//! INSERT: the query's columns fitted to the table's, and the jobs that run.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use super::Session;
+use crate::catalog::{CatalogEntry, ColumnDefinition, ColumnKind, TableDefinition};
+use crate::error::{Error, Result, did_you_mean};
+use crate::expr::Expr;
+use crate::plan::binder::object_parts;
+use crate::plan::logical::LogicalPlan;
+use crate::plan::physical::{ConflictAction, SinkTarget, StreamPlan};
+use crate::plan::translate::Translator;
+use crate::runtime::job::{Job, JobHandle};
+use crate::sql::ast::{ConflictStrategy, Insert};
+use crate::types::{Column, Schema, coerce};
+
+/// A started job of one or more INSERT statements.
+#[derive(Debug, Clone)]
+pub struct InsertJob {
+    name: String,
+    handle: JobHandle,
+}
+
+impl InsertJob {
+    /// Name, as Flink makes it: `insert-into_catalog.database.table`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The running job.
+    #[must_use]
+    pub fn handle(&self) -> &JobHandle {
+        &self.handle
+    }
+
+    /// Waits until it ends.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn wait(&self) -> Result<()> {
+        self.handle.wait().map(|_| ())
+    }
+}
+
+impl Session {
+    /// Starts one job for all of `inserts`.
+    pub(super) fn start_inserts(&self, inserts: &[Insert]) -> Result<InsertJob> {
+        let mut translator = Translator::new(&self.config);
+        let mut names = Vec::new();
+        for insert in inserts {
+            let plan = self.plan_insert(insert)?;
+            translator.add_insert(&plan)?;
+            names.push(self.insert_target(insert)?.path.to_string());
+        }
+        let name = format!("insert-into_{}", names.join(","));
+        let handle = Job::start(translator.finish(), self.job_config(&name))?;
+        Ok(InsertJob { name, handle })
+    }
+
+    fn insert_target(&self, insert: &Insert) -> Result<Arc<TableDefinition>> {
+        let path = self.catalogs.resolve(&object_parts(&insert.table)?)?;
+        match self.catalogs.get(&path) {
+            Some(CatalogEntry::Table(table)) => Ok(Arc::clone(table)),
+            Some(CatalogEntry::View(_)) => Err(Error::plan(format!(
+                "'{path}' is a view: it cannot be written to"
+            ))),
+            None => {
+                let names = self.catalogs.names(&path.catalog, &path.database);
+                let error = Error::plan(format!(
+                    "Cannot find table '{path}' in any of the catalogs [{}], nor as a temporary \
+                     table.",
+                    self.catalogs.catalog_names().join(", ")
+                ));
+                Err(
+                    match did_you_mean(&path.name, names.iter().map(String::as_str)) {
+                        Some(close) => error.hint(format!("did you mean `{close}`?")),
+                        None => error,
+                    },
+                )
+            }
+        }
+    }
+
+    pub(super) fn plan_insert(&self, insert: &Insert) -> Result<StreamPlan> {
+        if insert.overwrite {
+            return Err(
+                Error::plan("Streaming mode not support overwrite.").hint("use INSERT INTO")
+            );
+        }
+        let table = self.insert_target(insert)?;
+        let query = self.binder().bind(&insert.source.query)?;
+        let mapped = self.map_columns(query, insert, &table)?;
+        let plan = crate::plan::rewrite::rewrite(mapped);
+        let mut options: IndexMap<String, String> = table.options.clone();
+        options.extend(
+            insert
+                .hints
+                .iter()
+                .map(|o| (o.key.clone(), o.value.clone())),
+        );
+        let on_conflict = insert.on_conflict.map(|c| match c {
+            ConflictStrategy::Nothing => ConflictAction::Nothing,
+            ConflictStrategy::Error => ConflictAction::Error,
+            ConflictStrategy::Deduplicate => ConflictAction::Deduplicate,
+        });
+        let target = SinkTarget {
+            table,
+            options,
+            on_conflict,
+        };
+        self.planner().plan_insert(&plan, &target)
+    }
+
+    /// The query's columns as the table's writable columns.
+    fn map_columns(
+        &self,
+        query: LogicalPlan,
+        insert: &Insert,
+        table: &TableDefinition,
+    ) -> Result<LogicalPlan> {
+        let writable: Vec<&ColumnDefinition> = table
+            .columns
+            .iter()
+            .filter(|c| match &c.kind {
+                ColumnKind::Physical => true,
+                ColumnKind::Metadata { is_virtual, .. } => !is_virtual,
+                ColumnKind::Computed(_) => false,
+            })
+            .collect();
+        let fixed = insert
+            .partition
+            .iter()
+            .filter_map(|(name, value)| value.as_ref().map(|v| (name.value.clone(), v)))
+            .map(|(name, value)| {
+                let bound = self.binder().bind_scalar(value, &Schema::default())?;
+                Ok((name, bound))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let targets = targets(insert, table, &writable, &fixed)?;
+        check_types(&query, &targets, table)?;
+        let mut exprs = Vec::new();
+        let mut schema = Schema::default();
+        for column in &writable {
+            let position = targets.iter().position(|t| t.name == column.name);
+            let constant = fixed.iter().find(|(name, _)| *name == column.name);
+            let expr = match (position, constant) {
+                (_, Some((_, value))) => value.clone().cast_to(&column.data_type),
+                (Some(i), None) => query.column(i).cast_to(&column.data_type),
+                (None, None) => missing_value(column, table)?,
+            };
+            schema
+                .columns
+                .push(Column::new(column.name.clone(), expr.data_type.clone()));
+            exprs.push(expr);
+        }
+        Ok(query.project(exprs, schema))
+    }
+}
+
+/// The columns that the query's columns go to, in the query's order.
+fn targets<'t>(
+    insert: &Insert,
+    table: &TableDefinition,
+    writable: &[&'t ColumnDefinition],
+    fixed: &[(String, Expr)],
+) -> Result<Vec<&'t ColumnDefinition>> {
+    if insert.columns.is_empty() {
+        let rest = writable
+            .iter()
+            .filter(|c| !fixed.iter().any(|(name, _)| *name == c.name));
+        return Ok(rest.copied().collect());
+    }
+    let mut found: Vec<&ColumnDefinition> = Vec::new();
+    for ident in &insert.columns {
+        let name = &ident.value;
+        if found.iter().any(|c| c.name == *name) {
+            return Err(Error::plan(format!(
+                "Target column '{name}' is assigned more than once"
+            )));
+        }
+        let Some(column) = writable.iter().find(|c| c.name == *name) else {
+            let error = Error::plan(format!("Unknown target column '{name}'"));
+            let known = table.column(name).is_some();
+            let names = writable.iter().map(|c| c.name.as_str());
+            return Err(match did_you_mean(name, names) {
+                Some(close) if !known => error.hint(format!("did you mean `{close}`?")),
+                _ if known => error.hint("computed and virtual columns cannot be written"),
+                _ => error,
+            });
+        };
+        found.push(column);
+    }
+    Ok(found)
+}
+
+fn missing_value(column: &ColumnDefinition, table: &TableDefinition) -> Result<Expr> {
+    if !column.data_type.nullable {
+        return Err(Error::plan(format!(
+            "Column '{}' of '{}' has no default value and does not allow NULLs",
+            column.name, table.path
+        ))
+        .hint("name the column in the INSERT and give it a value"));
+    }
+    let value = datafusion::common::ScalarValue::try_from(&column.data_type.to_arrow())?;
+    Ok(Expr::literal(value, column.data_type.clone()))
+}
+
+fn check_types(
+    query: &LogicalPlan,
+    targets: &[&ColumnDefinition],
+    table: &TableDefinition,
+) -> Result<()> {
+    let mismatch = |cause: String| {
+        let query_schema: Vec<_> = query
+            .schema
+            .columns
+            .iter()
+            .map(|c| format!("{}: {}", c.name, c.data_type))
+            .collect();
+        let sink_schema: Vec<_> = targets
+            .iter()
+            .map(|c| format!("{}: {}", c.name, c.data_type))
+            .collect();
+        Error::plan(format!(
+            "Column types of query result and sink for '{}' do not match.\nCause: {cause}\n\nQuery \
+             schema: [{}]\nSink schema:  [{}]",
+            table.path,
+            query_schema.join(", "),
+            sink_schema.join(", ")
+        ))
+    };
+    if query.schema.len() != targets.len() {
+        return Err(mismatch("Different number of columns.".into()));
+    }
+    for (i, (column, target)) in query.schema.columns.iter().zip(targets).enumerate() {
+        if !coerce::assignable(&column.data_type, &target.data_type) {
+            return Err(mismatch(format!(
+                "Incompatible types for sink column '{}' at position {}.",
+                target.name,
+                i + 1
+            ))
+            .hint(format!(
+                "cast it: CAST({} AS {})",
+                column.name, target.data_type.kind
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! The embedded API: a [`Session`] runs statements, a [`Query`] gives the changes of a query.
+//!
+//! ```
+//! use ebbflow::session::{Session, StatementResult};
+//!
+//! let mut session = Session::new();
+//! let mut query = session.query("SELECT COUNT(*) AS n FROM (VALUES (1), (2)) AS t(x)")?;
+//! let changes = query.collect_changes()?;
+//! assert_eq!(changes, ["+I[1]", "-U[1]", "+U[2]"]);
+//! # Ok::<(), ebbflow::error::Error>(())
+//! ```
+
+mod create_table;
+mod insert;
+mod query;
+mod statement;
+
+use std::sync::Arc;
+
+pub use insert::InsertJob;
+pub use query::Query;
+pub use statement::StatementResult;
+
+use crate::catalog::Catalogs;
+use crate::config::Configuration;
+use crate::connectors::registry::{ConnectorContext, ConnectorRegistry};
+use crate::error::Result;
+use crate::functions::registry::FunctionRegistry;
+use crate::plan::binder::Binder;
+use crate::plan::logical::LogicalPlan;
+use crate::plan::physical::Planner;
+use crate::runtime::job::JobConfig;
+use crate::sql::FlinkParser;
+
+/// Catalogs, settings, functions and jobs of one user.
+pub struct Session {
+    pub(crate) catalogs: Catalogs,
+    pub(crate) config: Configuration,
+    pub(crate) functions: FunctionRegistry,
+    pub(crate) connectors: ConnectorRegistry,
+    context: ConnectorContext,
+    jobs: Vec<InsertJob>,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Session {
+    /// A session with an empty default catalog, whose `print` and `changelog` sinks write to the
+    /// process's output.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_context(ConnectorContext::default())
+    }
+
+    /// A session whose connectors use this console and clock.
+    #[must_use]
+    pub fn with_context(context: ConnectorContext) -> Self {
+        Self {
+            catalogs: Catalogs::default(),
+            config: Configuration::default(),
+            functions: FunctionRegistry::builtin(),
+            connectors: ConnectorRegistry::standard(&context),
+            context,
+            jobs: Vec::new(),
+        }
+    }
+
+    /// The session's settings.
+    #[must_use]
+    pub fn config(&self) -> &Configuration {
+        &self.config
+    }
+
+    /// Changes a setting: `SET 'key' = 'value'`.
+    ///
+    /// # Errors
+    /// When the value does not fit the key.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        self.config.set(key, value)
+    }
+
+    /// The session's functions, to register more.
+    pub fn functions_mut(&mut self) -> &mut FunctionRegistry {
+        &mut self.functions
+    }
+
+    /// The session's connectors, to register more.
+    pub fn connectors_mut(&mut self) -> &mut ConnectorRegistry {
+        &mut self.connectors
+    }
+
+    /// The jobs of INSERT statements, in the order of their start.
+    #[must_use]
+    pub fn jobs(&self) -> &[InsertJob] {
+        &self.jobs
+    }
+
+    /// Runs one statement. An INSERT is started and runs on (unless `table.dml-sync` is on).
+    ///
+    /// # Errors
+    /// When the statement is refused, with its position in `sql`.
+    pub fn execute(&mut self, sql: &str) -> Result<StatementResult> {
+        let statement = FlinkParser::parse_statement(sql)?;
+        self.execute_statement(statement)
+    }
+
+    /// Starts a query.
+    ///
+    /// # Errors
+    /// When it is refused, with its position in `sql`.
+    pub fn query(&mut self, sql: &str) -> Result<Query> {
+        let query = FlinkParser::parse_query(sql)?;
+        let plan = self.bind(&query)?;
+        self.start_query(&plan)
+    }
+
+    fn binder(&self) -> Binder<'_> {
+        Binder::new(&self.catalogs, &self.functions, &self.config)
+    }
+
+    fn planner(&self) -> Planner<'_> {
+        Planner::new(&self.connectors, &self.config)
+    }
+
+    /// Binds and rewrites a query.
+    fn bind(&self, query: &sqlparser::ast::Query) -> Result<LogicalPlan> {
+        Ok(crate::plan::rewrite::rewrite(self.binder().bind(query)?))
+    }
+
+    fn job_config(&self, name: &str) -> JobConfig {
+        JobConfig {
+            name: name.into(),
+            batch_size: self.config.batch_size(),
+            clock: Arc::clone(&self.context.clock),
+            environment: Arc::new(self.config.environment()),
+            state_memory_limit: self
+                .config
+                .get("state.memory.limit")
+                .and_then(crate::config::parse_memory),
+            mini_batch_latency: self
+                .config
+                .mini_batch()
+                .map(|(_, ms)| std::time::Duration::from_millis(ms.unsigned_abs())),
+            ..JobConfig::default()
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Runs scripts as tests.
+
+pub mod transcript;
