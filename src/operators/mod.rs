@@ -25,8 +25,8 @@ pub(crate) mod testing;
 mod time;
 pub mod union;
 pub mod values;
-pub mod window_aggregate;
 pub mod watermark_assigner;
+pub mod window_aggregate;
 pub mod window_table_function;
 pub mod windowing;
 

@@ -133,7 +133,7 @@ impl Session {
         let fixed = insert
             .partition
             .iter()
-            .filter_map(|(name, value)| value.as_ref().map(|v| (name.value.clone(), v)))
+            .map(|(name, value)| (name.value.clone(), value))
             .map(|(name, value)| {
                 let bound = self.binder().bind_scalar(value, &Schema::default())?;
                 Ok((name, bound))
