@@ -122,7 +122,9 @@ impl Expr {
     #[must_use]
     pub fn is_deterministic(&self) -> bool {
         !self.any(&mut |e| match &e.kind {
-            ExprKind::Call { function, .. } => function.determinism() != Determinism::Deterministic,
+            ExprKind::Call { function, args } => {
+                function.determinism(args.len()) != Determinism::Deterministic
+            }
             _ => false,
         })
     }

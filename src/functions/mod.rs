@@ -8,11 +8,15 @@
 mod builtin;
 mod clock;
 mod conditional;
+mod date_format;
 mod decimal_text;
 pub mod doc;
 mod encoding;
+mod english;
 mod extract;
+mod java_date;
 mod java_regex;
+mod java_time;
 mod kernel;
 mod math;
 pub mod operators;
@@ -32,6 +36,7 @@ mod time_form;
 mod timestamp_add;
 mod url;
 mod utf16;
+mod zones;
 
 use std::fmt;
 use std::sync::Arc;
@@ -61,6 +66,7 @@ static TOPICS: &[(&str, &[builtin::Builtin])] = &[
     ("url", url::FUNCTIONS),
     ("temporal", clock::FUNCTIONS),
     ("temporal", extract::FUNCTIONS),
+    ("temporal", date_format::FUNCTIONS),
     ("temporal", timestamp_add::FUNCTIONS),
 ];
 
@@ -130,8 +136,8 @@ pub trait ScalarFunction: fmt::Debug + Send + Sync {
     /// When a constant argument is malformed.
     fn prepare(&self, args: &[Arg], returns: &DataType, env: &Environment) -> Result<Kernel>;
 
-    /// Whether two evaluations on the same row agree.
-    fn determinism(&self) -> Determinism {
+    /// Whether two evaluations of a call with so many arguments agree on the same row.
+    fn determinism(&self, _args: usize) -> Determinism {
         Determinism::Deterministic
     }
 

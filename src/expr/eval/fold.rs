@@ -19,7 +19,9 @@ pub fn fold(expr: Expr, env: &Environment) -> Expr {
 fn fold_node(node: Expr, env: &Environment) -> Expr {
     let is_call_that_varies = match &node.kind {
         ExprKind::Literal(_) | ExprKind::Column(_) | ExprKind::Outer { .. } => return node,
-        ExprKind::Call { function, .. } => function.determinism() != Determinism::Deterministic,
+        ExprKind::Call { function, args } => {
+            function.determinism(args.len()) != Determinism::Deterministic
+        }
         _ => false,
     };
     let constant = node.children().iter().all(|e| e.as_literal().is_some());
