@@ -3,11 +3,11 @@
 
 use super::changes::Changes;
 use super::last_rows::LastRows;
-use super::predicate::Predicate;
 use super::{Operator, OperatorContext, StateSize};
 use crate::changelog::{ChangeBatch, RowKind};
 use crate::error::Result;
 use crate::expr::Expr;
+use crate::expr::eval::Compiled;
 use crate::runtime::output::Output;
 use crate::state::snapshot::{OperatorSnapshot, RestoreState};
 use crate::types::Schema;
@@ -30,7 +30,7 @@ pub struct ChangelogNormalizeSpec {
 /// The operator. State: the last row of each key that passes the filter.
 #[derive(Debug)]
 pub struct ChangelogNormalize {
-    filter: Option<Predicate>,
+    filter: Option<Compiled>,
     generate_update_before: bool,
     /// Without a time to live a row that says nothing new is not passed on.
     silent_repeats: bool,
@@ -48,7 +48,7 @@ impl ChangelogNormalize {
         let filter = spec.filter.as_ref();
         Ok(Self {
             filter: filter
-                .map(|f| Predicate::new(f, &context.environment))
+                .map(|f| Compiled::new(f, &context.environment))
                 .transpose()?,
             generate_update_before: spec.generate_update_before,
             silent_repeats: spec.ttl_ms.is_none(),
@@ -95,7 +95,7 @@ impl Operator for ChangelogNormalize {
         let passes = match &self.filter {
             Some(filter) => {
                 let context = self.context.eval(batch.len(), i64::MIN);
-                Some(filter.evaluate(rows, &context)?)
+                Some(filter.evaluate_predicate(rows, &context)?)
             }
             None => None,
         };
@@ -128,8 +128,12 @@ impl Operator for ChangelogNormalize {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::common::ScalarValue;
+
     use super::*;
+    use crate::expr::{CompareOp, ExprKind};
     use crate::operators::testing::{Harness, schema};
+    use crate::types::TypeKind;
 
     const COLUMNS: &str = "id INT NOT NULL, s STRING, v INT";
     const SCRIPT: &str = "-D|9|\\N|\\N
@@ -143,11 +147,15 @@ mod tests {
         +I|2|d|1";
 
     fn harness(generate_update_before: bool) -> Harness {
+        filtered(generate_update_before, None)
+    }
+
+    fn filtered(generate_update_before: bool, filter: Option<Expr>) -> Harness {
         Harness::new(COLUMNS, COLUMNS, move |context| {
             let spec = ChangelogNormalizeSpec {
                 schema: schema(COLUMNS),
                 key: vec![0],
-                filter: None,
+                filter: filter.clone(),
                 generate_update_before,
                 ttl_ms: None,
             };
@@ -182,6 +190,39 @@ mod tests {
              +U[2, c, 5]
              -D[2, c, 5]
              +I[2, d, 1]",
+        );
+    }
+
+    #[test]
+    fn rows_that_a_filter_hides_come_and_go() {
+        let int = TypeKind::Int.nullable();
+        let filter = Expr::new(
+            ExprKind::Compare {
+                op: CompareOp::GtEq,
+                left: Box::new(Expr::column(2, int.clone())),
+                right: Box::new(Expr::literal(ScalarValue::Int32(Some(10)), int)),
+            },
+            TypeKind::Boolean.nullable(),
+        );
+        filtered(true, Some(filter)).check(
+            "+U|1|a|10
+             +I|1|a|5
+             +U|1|a|7
+             +U|1|a|30
+             +U|1|a|30
+             +U|1|b|30
+             +U|1|b|3
+             +U|2|b|30
+             -D|2|b|\\N
+             -D|1|b|\\N",
+            "+I[1, a, 10]
+             -D[1, a, 10]
+             +I[1, a, 30]
+             -U[1, a, 30]
+             +U[1, b, 30]
+             -D[1, b, 30]
+             +I[2, b, 30]
+             -D[2, b, 30]",
         );
     }
 }

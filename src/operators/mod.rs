@@ -14,7 +14,6 @@ pub mod group_aggregate;
 pub mod interval_join;
 pub mod join;
 mod last_rows;
-mod predicate;
 pub mod rank;
 mod sessions;
 pub mod sink_upsert_materializer;

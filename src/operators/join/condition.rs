@@ -7,8 +7,9 @@ use arrow::datatypes::SchemaRef;
 
 use crate::error::{Error, Result};
 use crate::expr::Expr;
+use crate::expr::eval::Compiled;
 use crate::functions::{Environment, EvalContext};
-use crate::operators::predicate::Predicate;
+
 use crate::types::Schema;
 
 /// Which of a join's inputs: the port at which it arrives.
@@ -45,9 +46,9 @@ impl JoinCondition {
                 .expect("collected from the expression")
         };
         let condition = condition.clone().remap_columns(&position);
-        let predicate = Predicate::new(&condition, environment)?;
+        let predicate = Compiled::new(&condition, environment)?;
         Ok(Self {
-            predicate: Box::new(move |pairs, context| predicate.evaluate(pairs, context)),
+            predicate: Box::new(move |pairs, context| predicate.evaluate_predicate(pairs, context)),
             columns: used
                 .iter()
                 .map(|i| match i.checked_sub(left.len()) {
