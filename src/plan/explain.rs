@@ -6,6 +6,7 @@ use crate::expr::Expr;
 use crate::operators::deduplicate::{DeduplicateOrder, Keep};
 use crate::operators::join::{JoinType, UniqueKey};
 use crate::operators::rank::RankStrategy;
+use crate::operators::windowing::{WindowKind, Windowing};
 
 /// The tree of a plan, one node a line; with `modes`, each line ends with its changelog mode.
 #[must_use]
@@ -62,7 +63,9 @@ fn exchanges(plan: &StreamPlan) -> Vec<Option<String>> {
         Some(format!("hash[{}]", names(input, keys)))
     };
     match &plan.node {
-        StreamNode::GroupAggregate { keys, .. } => vec![by(plan.input(), keys)],
+        StreamNode::GroupAggregate { keys, .. } | StreamNode::WindowAggregate { keys, .. } => {
+            vec![by(plan.input(), keys)]
+        }
         StreamNode::Join { left, right, .. } => {
             vec![
                 by(&plan.inputs[0], &left.keys),
@@ -232,11 +235,38 @@ pub fn line(plan: &StreamPlan) -> String {
         StreamNode::Sink { table, .. } => {
             format!("table=[{}], fields=[{}]", table.path, select(plan))
         }
+        StreamNode::WindowTableFunction { windowing, .. } => {
+            format!("window=[{}]", window(windowing))
+        }
+        StreamNode::WindowAggregate { keys, windowing, .. } => {
+            let group = if keys.is_empty() {
+                String::new()
+            } else {
+                format!("groupBy=[{}], ", names(plan.input(), keys))
+            };
+            format!("{group}window=[{}], select=[{}]", window(windowing), select(plan))
+        }
         StreamNode::DropUpdateBefore | StreamNode::ConstraintEnforcer | StreamNode::Collect => {
             String::new()
         }
     };
     format!("{noun}({detail})")
+}
+
+fn window(windowing: &Windowing) -> String {
+    let shift = |offset: i64| {
+        if offset == 0 { String::new() } else { format!(", offset=[{offset} ms]") }
+    };
+    match windowing.kind {
+        WindowKind::Tumble { size, offset } => format!("TUMBLE(size=[{size} ms]{})", shift(offset)),
+        WindowKind::Hop { slide, size, offset } => {
+            format!("HOP(size=[{size} ms], slide=[{slide} ms]{})", shift(offset))
+        }
+        WindowKind::Cumulate { step, size, offset } => {
+            format!("CUMULATE(max_size=[{size} ms], step=[{step} ms]{})", shift(offset))
+        }
+        WindowKind::Session { gap } => format!("SESSION(gap=[{gap} ms])"),
+    }
 }
 
 fn aliased(e: &Expr, inputs: &[String], name: &str) -> String {

@@ -13,6 +13,7 @@ use crate::aggregates::AggregateFunction;
 use crate::catalog::TableDefinition;
 use crate::expr::Expr;
 use crate::functions::table::TableFunctionRef;
+use crate::operators::windowing::WindowKind;
 use crate::types::{DataType, Schema};
 
 /// A relation: a node and its output columns.
@@ -160,46 +161,11 @@ pub struct OverCall {
     pub data_type: DataType,
 }
 
-/// The windows that a windowing table function assigns. Durations in ms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum WindowShape {
-    /// Fixed windows side by side.
-    Tumble {
-        /// Length.
-        size: i64,
-        /// Shift of the first window.
-        offset: i64,
-    },
-    /// Fixed windows every `slide`.
-    Hop {
-        /// Distance of starts.
-        slide: i64,
-        /// Length.
-        size: i64,
-        /// Shift of the first window.
-        offset: i64,
-    },
-    /// Windows that grow by `step` up to `size`, then start anew.
-    Cumulate {
-        /// Growth.
-        step: i64,
-        /// Greatest length.
-        size: i64,
-        /// Shift of the first window.
-        offset: i64,
-    },
-    /// Windows that end `gap` after their last row.
-    Session {
-        /// Gap.
-        gap: i64,
-    },
-}
-
 /// A windowing table function applied to a relation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WindowSpec {
     /// The windows.
-    pub shape: WindowShape,
+    pub shape: WindowKind,
     /// The time attribute, as a column of the input.
     pub time_column: usize,
     /// PARTITION BY columns of SESSION.

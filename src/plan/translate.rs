@@ -32,6 +32,9 @@ use crate::operators::sink_upsert_materializer::{
 };
 use crate::operators::temporal_sort::{TemporalSort, TemporalSortSpec};
 use crate::operators::values::Values;
+use crate::operators::window_aggregate::{WindowAggregateSpec, window_aggregate};
+use crate::operators::window_table_function::{WindowTableFunctionSpec, window_table_function};
+use crate::operators::windowing::WindowKind;
 use crate::operators::watermark_assigner::{WatermarkAssigner, WatermarkAssignerSpec};
 use crate::operators::{Operator, OperatorContext};
 use crate::types::Schema;
@@ -388,6 +391,29 @@ impl<'a> Translator<'a> {
                 };
                 factory(move |context| Ok(Box::new(TemporalSort::new(&spec, context)?)))
             }
+            StreamNode::WindowTableFunction { windowing, time, partition } => {
+                let spec = WindowTableFunctionSpec {
+                    input: input.schema.clone(),
+                    time: *time,
+                    windowing: *windowing,
+                    partition_by: partition.clone(),
+                    output: plan.schema.clone(),
+                };
+                factory(move |context| window_table_function(&spec, context))
+            }
+            StreamNode::WindowAggregate { keys, calls, source, windowing, properties } => {
+                let spec = WindowAggregateSpec {
+                    input: input.schema.clone(),
+                    group_by: keys.clone(),
+                    aggregates: aggregate_calls(calls),
+                    retracting: !input.mode.is_append(),
+                    source: *source,
+                    windowing: *windowing,
+                    properties: properties.clone(),
+                    output: plan.schema.clone(),
+                };
+                factory(move |context| window_aggregate(&spec, context))
+            }
             StreamNode::ChangelogNormalize { key, filter } => {
                 let spec = ChangelogNormalizeSpec {
                     schema: input.schema.clone(),
@@ -487,6 +513,7 @@ fn factory(
 fn keyed_by(node: &StreamNode) -> Option<Vec<Vec<usize>>> {
     match node {
         StreamNode::GroupAggregate { keys, .. }
+        | StreamNode::WindowAggregate { keys, .. }
         | StreamNode::Rank {
             partition: keys, ..
         }
@@ -497,6 +524,11 @@ fn keyed_by(node: &StreamNode) -> Option<Vec<Vec<usize>>> {
         } => Some(vec![keys.clone()]),
         StreamNode::Join { left, right, .. } => Some(vec![left.keys.clone(), right.keys.clone()]),
         StreamNode::TemporalSort { .. } => Some(vec![Vec::new()]),
+        StreamNode::WindowTableFunction { windowing, partition, .. }
+            if matches!(windowing.kind, WindowKind::Session { .. }) =>
+        {
+            Some(vec![partition.clone()])
+        }
         _ => None,
     }
 }

@@ -10,7 +10,8 @@ use crate::aggregates::{self, AggregateFunction, CallContext};
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::functions::Arg;
-use crate::plan::logical::{AggregateCall, LogicalNode, LogicalPlan, WindowShape, WindowSpec};
+use crate::operators::windowing::WindowKind;
+use crate::plan::logical::{AggregateCall, LogicalNode, LogicalPlan, WindowSpec};
 use crate::types::{Column, Schema, TimeAttribute, TypeKind};
 
 /// An aggregate call met in an expression; its parts are over the block's input.
@@ -638,7 +639,7 @@ fn group_window(
     window: &GroupWindow,
     calls: Vec<AggregateCall>,
 ) -> Result<LogicalPlan> {
-    if let WindowShape::Hop { slide, size, .. } = window.shape
+    if let WindowKind::Hop { slide, size, .. } = window.shape
         && size < slide
     {
         return Err(Error::plan(

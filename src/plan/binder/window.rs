@@ -9,13 +9,14 @@ use super::scope::Scope;
 use super::{Binder, calls};
 use crate::error::{Error, Result};
 use crate::expr::Expr;
-use crate::plan::logical::{LogicalNode, LogicalPlan, WindowShape, WindowSpec};
+use crate::operators::windowing::WindowKind;
+use crate::plan::logical::{LogicalNode, LogicalPlan, WindowSpec};
 use crate::types::{Column, Schema, TimeAttribute, TypeKind};
 
 /// The deprecated window of a GROUP BY.
 #[derive(Debug, Clone)]
 pub(super) struct GroupWindow {
-    pub(super) shape: WindowShape,
+    pub(super) shape: WindowKind,
     /// The time attribute, over the block's input.
     pub(super) time: Expr,
     pub(super) attribute: TimeAttribute,
@@ -99,24 +100,24 @@ impl Binder<'_> {
             self.interval_argument(&name, parameter, need(parameter)?)
         };
         let shape = match name.as_str() {
-            "TUMBLE" => WindowShape::Tumble {
+            "TUMBLE" => WindowKind::Tumble {
                 size: ms("SIZE")?,
                 offset: 0,
             },
-            "HOP" => WindowShape::Hop {
+            "HOP" => WindowKind::Hop {
                 slide: ms("SLIDE")?,
                 size: ms("SIZE")?,
                 offset: 0,
             },
             "CUMULATE" => {
                 let (step, size) = (ms("STEP")?, ms("SIZE")?);
-                WindowShape::Cumulate {
+                WindowKind::Cumulate {
                     step,
                     size,
                     offset: 0,
                 }
             }
-            _ => WindowShape::Session { gap: ms("GAP")? },
+            _ => WindowKind::Session { gap: ms("GAP")? },
         };
         let shift = match get("OFFSET") {
             Some(e) => self.interval_argument(&name, "OFFSET", e)?,
@@ -237,16 +238,16 @@ impl Binder<'_> {
             self.interval_argument(&name, "SIZE", e)
         };
         let shape = match name.as_str() {
-            "TUMBLE" => WindowShape::Tumble {
+            "TUMBLE" => WindowKind::Tumble {
                 size: ms(0)?,
                 offset: 0,
             },
-            "HOP" => WindowShape::Hop {
+            "HOP" => WindowKind::Hop {
                 slide: ms(0)?,
                 size: ms(1)?,
                 offset: 0,
             },
-            _ => WindowShape::Session { gap: ms(0)? },
+            _ => WindowKind::Session { gap: ms(0)? },
         };
         Ok(Some(GroupWindow {
             shape,
@@ -333,30 +334,30 @@ fn usage(name: &str) -> String {
     .into()
 }
 
-fn with_offset(shape: WindowShape, offset: i64) -> WindowShape {
+fn with_offset(shape: WindowKind, offset: i64) -> WindowKind {
     match shape {
-        WindowShape::Tumble { size, .. } => WindowShape::Tumble { size, offset },
-        WindowShape::Hop { slide, size, .. } => WindowShape::Hop {
+        WindowKind::Tumble { size, .. } => WindowKind::Tumble { size, offset },
+        WindowKind::Hop { slide, size, .. } => WindowKind::Hop {
             slide,
             size,
             offset,
         },
-        WindowShape::Cumulate { step, size, .. } => WindowShape::Cumulate { step, size, offset },
-        session @ WindowShape::Session { .. } => session,
+        WindowKind::Cumulate { step, size, .. } => WindowKind::Cumulate { step, size, offset },
+        session @ WindowKind::Session { .. } => session,
     }
 }
 
-fn check_shape(name: &str, shape: WindowShape) -> Result<()> {
+fn check_shape(name: &str, shape: WindowKind) -> Result<()> {
     let lengths: Vec<i64> = match shape {
-        WindowShape::Tumble { size, .. } => vec![size],
-        WindowShape::Hop { slide, size, .. } => vec![slide, size],
-        WindowShape::Cumulate { step, size, .. } => vec![step, size],
-        WindowShape::Session { gap } => vec![gap],
+        WindowKind::Tumble { size, .. } => vec![size],
+        WindowKind::Hop { slide, size, .. } => vec![slide, size],
+        WindowKind::Cumulate { step, size, .. } => vec![step, size],
+        WindowKind::Session { gap } => vec![gap],
     };
     if lengths.iter().any(|ms| *ms <= 0) {
         return Err(Error::plan(format!("{name} needs intervals longer than 0")));
     }
-    if let WindowShape::Cumulate { step, size, .. } = shape
+    if let WindowKind::Cumulate { step, size, .. } = shape
         && size % step != 0
     {
         return Err(Error::plan(format!(

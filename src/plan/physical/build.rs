@@ -89,6 +89,10 @@ impl<'a> Planner<'a> {
                 ttl,
             } => {
                 let input = self.build(input)?;
+                let input = match self.build_window_aggregate(input, keys, calls, &schema)? {
+                    Ok(plan) => return Ok(plan),
+                    Err(input) => *input,
+                };
                 let append = input.mode.is_append();
                 Ok(StreamPlan {
                     node: StreamNode::GroupAggregate {
@@ -170,9 +174,15 @@ impl<'a> Planner<'a> {
                 super::rank::build_sort(input, keys, *offset, *fetch, schema)
             }
             LogicalNode::Over { .. } => Err(not_yet("OVER aggregates")),
-            LogicalNode::GroupWindowAggregate { .. } => Err(not_yet("group windows")),
+            LogicalNode::GroupWindowAggregate { input, window, keys, calls } => {
+                let input = self.build(input)?;
+                self.build_group_window_aggregate(input, window, keys, calls, schema)
+            }
             LogicalNode::TemporalJoin { .. } => Err(not_yet("temporal joins")),
-            LogicalNode::WindowTableFunction { .. } => Err(not_yet("windowing table functions")),
+            LogicalNode::WindowTableFunction { input, window } => {
+                let input = self.build(input)?;
+                self.build_window_table_function(input, window, schema)
+            }
             LogicalNode::Match { .. } => Err(not_yet("MATCH_RECOGNIZE")),
         }
     }

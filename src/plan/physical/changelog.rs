@@ -59,6 +59,7 @@ fn can_omit(plan: &StreamPlan) -> bool {
         | StreamNode::WatermarkAssigner { .. }
         | StreamNode::Correlate { .. }
         | StreamNode::Expand { .. }
+        | StreamNode::WindowTableFunction { .. }
         | StreamNode::DropUpdateBefore => plan.inputs.iter().all(can_omit),
         _ => true,
     }
@@ -131,6 +132,7 @@ fn visit(plan: StreamPlan, needed: bool) -> StreamPlan {
         }
         StreamNode::WatermarkAssigner { .. }
         | StreamNode::Correlate { .. }
+        | StreamNode::WindowTableFunction { .. }
         | StreamNode::Expand { .. } => {
             let input = visit(only(inputs), needed);
             let mode = input.mode;

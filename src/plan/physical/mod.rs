@@ -10,6 +10,7 @@ mod join;
 mod keys;
 mod rank;
 mod sink;
+mod window;
 
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ use crate::expr::Expr;
 use crate::operators::deduplicate::{DeduplicateOrder, Keep};
 use crate::operators::join::{JoinType, UniqueKey};
 use crate::operators::rank::RankStrategy;
+use crate::operators::window_aggregate::{WindowProperty, WindowSource};
+use crate::operators::windowing::{WindowTime, Windowing};
 use crate::plan::logical::{AggregateCall, JoinKind, RankEnd, SortKey, TableCall};
 use crate::types::Schema;
 
@@ -170,6 +173,28 @@ pub enum StreamNode {
         /// Keys, the time attribute first.
         keys: Vec<SortKey>,
     },
+    /// `WindowTableFunction`.
+    WindowTableFunction {
+        /// The windows.
+        windowing: Windowing,
+        /// The time.
+        time: WindowTime,
+        /// PARTITION BY of SESSION.
+        partition: Vec<usize>,
+    },
+    /// `WindowAggregate`.
+    WindowAggregate {
+        /// Keys beside the window.
+        keys: Vec<usize>,
+        /// Calls.
+        calls: Vec<AggregateCall>,
+        /// Where the window comes from.
+        source: WindowSource,
+        /// The windows.
+        windowing: Windowing,
+        /// Columns of the window behind keys and calls.
+        properties: Vec<WindowProperty>,
+    },
     /// `ChangelogNormalize`.
     ChangelogNormalize {
         /// The key.
@@ -220,6 +245,8 @@ impl StreamNode {
             Self::Rank { noun, .. } => noun,
             Self::Deduplicate { .. } => "Deduplicate",
             Self::TemporalSort { .. } => "TemporalSort",
+            Self::WindowTableFunction { .. } => "WindowTableFunction",
+            Self::WindowAggregate { .. } => "WindowAggregate",
             Self::ChangelogNormalize { .. } => "ChangelogNormalize",
             Self::DropUpdateBefore => "DropUpdateBefore",
             Self::ConstraintEnforcer => "ConstraintEnforcer",
