@@ -26,6 +26,7 @@ pub mod union;
 pub mod values;
 pub mod watermark_assigner;
 pub mod window_aggregate;
+pub mod window_join;
 pub mod window_table_function;
 pub mod windowing;
 

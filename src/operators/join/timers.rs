@@ -23,19 +23,21 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    pub(crate) fn set(&mut self, time: i64, slot: u32, tag: usize) {
+    /// Sets a timer; answers its number.
+    pub(crate) fn set(&mut self, time: i64, slot: u32, tag: usize) -> u64 {
         self.restore(Timer {
             time,
             number: self.next,
             slot,
             tag,
-        });
+        })
     }
 
     /// Sets a timer of a snapshot.
-    pub(crate) fn restore(&mut self, timer: Timer) {
+    pub(crate) fn restore(&mut self, timer: Timer) -> u64 {
         self.next = self.next.max(timer.number.wrapping_add(1));
         self.timers.insert(timer);
+        timer.number
     }
 
     /// The first timer that is due at `now`.
