@@ -14,6 +14,7 @@ mod create_table;
 mod insert;
 mod query;
 mod statement;
+mod view;
 
 use std::sync::Arc;
 

@@ -31,6 +31,7 @@ impl Session {
             Statement::Insert(insert) => self.run_inserts(&[insert]),
             Statement::StatementSet(inserts) => self.run_inserts(&inserts),
             Statement::CreateTable(create) => self.create_table(&create),
+            Statement::CreateView(create) => self.create_view(&create),
             Statement::Explain(explain) => self.explain(&explain),
             Statement::Set(Some(option)) => {
                 self.config
