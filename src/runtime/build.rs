@@ -85,10 +85,16 @@ impl<'a> Plan<'a> {
             _ => None,
         });
         let shared = Arc::new(self.shared(attempt, &steps.collect::<Vec<_>>(), metrics));
+        let checks = match self.checkpoint {
+            // Rows from before the checkpoint are not known.
+            Some(_) => self.config.checks.min(EdgeChecks::Cheap),
+            None => self.config.checks,
+        };
         let mut builder = Builder {
             graph: self.graph,
             max_parallelism: self.config.max_parallelism,
-            checks: self.config.checks,
+            channel_rows: self.config.channel_rows,
+            checks,
             place: vec![0; self.graph.vertices().len()],
             cut: self.cut,
             tasks: Vec::new(),
@@ -185,6 +191,7 @@ impl<'a> Plan<'a> {
 struct Builder<'a> {
     graph: &'a Graph,
     max_parallelism: u16,
+    channel_rows: usize,
     checks: EdgeChecks,
     cut: Cut,
     /// All subtasks of the first task of the cut, then those of the second, and so on.
@@ -326,7 +333,12 @@ impl Builder<'_> {
             let node = self.place[to];
             let receiver = self.task(to, consumer);
             let receiver = &mut self.tasks[receiver];
-            let channel = Channel::new(&sender, &receiver.signal, &self.shared.attempt);
+            let channel = Channel::new(
+                &sender,
+                &receiver.signal,
+                &self.shared.attempt,
+                self.channel_rows,
+            );
             let channel = Arc::new(channel);
             receiver.channels.push(ChannelSlot {
                 channel: Arc::clone(&channel),

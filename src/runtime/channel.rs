@@ -13,8 +13,6 @@ use super::node::Event;
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 
-/// A channel that holds so many rows is full.
-const ROWS: usize = 8192;
 /// A channel that holds so many bytes is full.
 const BYTES: usize = 16 << 20;
 /// How long a blocked producer waits before it looks whether the job goes on.
@@ -29,17 +27,13 @@ struct State {
     blocked: bool,
 }
 
-impl State {
-    fn has_room(&self) -> bool {
-        self.rows < ROWS && self.bytes < BYTES
-    }
-}
-
 pub(super) struct Channel {
     state: Mutex<State>,
     producer: Arc<Signal>,
     consumer: Arc<Signal>,
     attempt: Attempt,
+    /// With so many rows it is full.
+    max_rows: usize,
 }
 
 /// What a channel gave: the event, and how many messages it was made of.
@@ -49,13 +43,23 @@ pub(super) struct Received {
 }
 
 impl Channel {
-    pub(super) fn new(producer: &Arc<Signal>, consumer: &Arc<Signal>, attempt: &Attempt) -> Self {
+    pub(super) fn new(
+        producer: &Arc<Signal>,
+        consumer: &Arc<Signal>,
+        attempt: &Attempt,
+        max_rows: usize,
+    ) -> Self {
         Self {
             state: Mutex::default(),
             producer: Arc::clone(producer),
             consumer: Arc::clone(consumer),
             attempt: attempt.clone(),
+            max_rows: max_rows.max(1),
         }
+    }
+
+    fn has_room(&self, state: &State) -> bool {
+        state.rows < self.max_rows && state.bytes < BYTES
     }
 
     /// Sends; waits for room if `event` is a batch, of `bytes` bytes. Answers how long it waited, ns.
@@ -63,9 +67,9 @@ impl Channel {
         let mut state = lock(&self.state);
         let mut waited = 0;
         if let Event::Batch(batch) = &event {
-            if !state.has_room() {
+            if !self.has_room(&state) {
                 let start = monotonic_ns();
-                while !state.has_room() {
+                while !self.has_room(&state) {
                     state.blocked = true;
                     drop(state);
                     if self.attempt.is_stopped() {
@@ -110,7 +114,7 @@ impl Channel {
                 batches.push(next);
             }
         }
-        let wake = state.blocked && state.has_room();
+        let wake = state.blocked && self.has_room(&state);
         state.blocked &= !wake;
         drop(state);
         if wake {
@@ -143,7 +147,12 @@ mod tests {
 
     fn channel() -> Channel {
         let signal = || Arc::new(Signal::default());
-        Channel::new(&signal(), &signal(), &Attempt::new(&JobControl::default()))
+        Channel::new(
+            &signal(),
+            &signal(),
+            &Attempt::new(&JobControl::default()),
+            100,
+        )
     }
 
     fn event(values: &[i64]) -> Event {

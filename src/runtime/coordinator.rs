@@ -41,6 +41,8 @@ pub(super) struct Coordinator<'a> {
     /// Who waits for the next complete checkpoint.
     wanted: Vec<Sender<Result<u64>>>,
     next_ns: Option<u64>,
+    /// When the last checkpoint was begun.
+    begun_ns: u64,
     /// The row budget is in its second half: the checkpoint of the test is taken.
     dying: bool,
     killed: bool,
@@ -66,6 +68,7 @@ impl<'a> Coordinator<'a> {
             under_way: false,
             wanted: Vec::new(),
             next_ns: None,
+            begun_ns: monotonic_ns(),
             dying: false,
             killed: false,
             cancelled: false,
@@ -138,25 +141,46 @@ impl<'a> Coordinator<'a> {
         {
             self.complete()?;
         }
-        let due = self.next_ns.is_some_and(|next| next <= monotonic_ns());
+        let now = monotonic_ns();
+        if let Some(timeout) = self.timeout().filter(|t| self.under_way && *t <= now) {
+            return Err(Error::checkpoint(format!(
+                "checkpoint {} was not complete after {} ms",
+                self.epoch,
+                (timeout - self.begun_ns) / 1_000_000
+            ))
+            .hint("raise 'execution.checkpointing.timeout'"));
+        }
+        let due = self.next_ns.is_some_and(|next| next <= now);
         if (due || !self.wanted.is_empty()) && !self.under_way {
             self.begin();
         }
         Ok(())
     }
 
+    /// When the checkpoint under way has taken too long.
+    fn timeout(&self) -> Option<u64> {
+        let timeout = self.config.and_then(|c| c.timeout)?;
+        Some(self.begun_ns.saturating_add(nanoseconds(timeout)))
+    }
+
     fn wait_time(&self) -> Duration {
-        let next = self.next_ns.filter(|_| !self.under_way);
+        let next = match self.under_way {
+            true => self.timeout(),
+            false => self.next_ns,
+        };
         next.map_or(LOOK, |next| {
             Duration::from_nanos(next.saturating_sub(monotonic_ns())).min(LOOK)
         })
     }
 
     fn plan_next(&mut self) {
-        let interval = self.config.and_then(|c| c.interval);
-        self.next_ns = interval.map(|interval| {
-            let ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
-            monotonic_ns().saturating_add(ns)
+        let Some(config) = self.config else {
+            return;
+        };
+        self.next_ns = config.interval.map(|interval| {
+            let pause_end = monotonic_ns().saturating_add(nanoseconds(config.min_pause));
+            let next = self.begun_ns.saturating_add(nanoseconds(interval));
+            next.max(pause_end)
         });
     }
 
@@ -184,6 +208,7 @@ impl<'a> Coordinator<'a> {
         }
         self.epoch += 1;
         self.under_way = true;
+        self.begun_ns = monotonic_ns();
         self.shared
             .orders
             .requested
@@ -280,6 +305,10 @@ impl<'a> Coordinator<'a> {
         self.error.get_or_insert(error);
         self.shared.attempt.stop();
     }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Commits everything that `checkpoint` holds.

@@ -48,8 +48,13 @@ pub struct Kill {
 pub struct CheckpointConfig {
     /// Where they are kept. A job that starts takes up the newest that it finds there.
     pub store: Arc<dyn CheckpointStore>,
-    /// `execution.checkpointing.interval`: the pause from one to the next; `None`: only when asked.
+    /// `execution.checkpointing.interval`: from the start of one to the start of the next; `None`:
+    /// only when asked.
     pub interval: Option<Duration>,
+    /// `execution.checkpointing.min-pause`: from the end of one to the start of the next.
+    pub min_pause: Duration,
+    /// `execution.checkpointing.timeout`: a checkpoint that takes longer fails the job.
+    pub timeout: Option<Duration>,
     /// `execution.checkpointing.mode`.
     pub mode: CheckpointMode,
     /// For tests.
@@ -63,6 +68,8 @@ impl CheckpointConfig {
         Self {
             store,
             interval: None,
+            min_pause: Duration::ZERO,
+            timeout: None,
             mode: CheckpointMode::ExactlyOnce,
             kill: None,
         }
@@ -84,6 +91,8 @@ pub struct JobConfig {
     pub state_memory_limit: Option<u64>,
     /// `table.exec.mini-batch.allow-latency`, when mini-batch is on.
     pub mini_batch_latency: Option<Duration>,
+    /// A channel between tasks that holds so many rows is full.
+    pub channel_rows: usize,
     /// `pipeline.max-parallelism`: the number of key groups.
     pub max_parallelism: u16,
     /// How much of what travels on edges is checked.
@@ -105,6 +114,7 @@ impl Default for JobConfig {
             environment: Arc::new(Environment::default()),
             state_memory_limit: None,
             mini_batch_latency: None,
+            channel_rows: 8192,
             max_parallelism: DEFAULT_MAX_PARALLELISM,
             checks: EdgeChecks::default(),
             checkpointing: None,

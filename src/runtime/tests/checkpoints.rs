@@ -17,7 +17,7 @@ use crate::graph::{Distribution, Graph, OperatorFactory, VertexKind};
 use crate::operators::Operator;
 use crate::runtime::committed::CommittedRows;
 use crate::runtime::control::{JobEnd, lock};
-use crate::runtime::job::{CheckpointConfig, Job, JobConfig, Kill};
+use crate::runtime::job::{CheckpointConfig, CheckpointMode, Job, JobConfig, Kill};
 use crate::runtime::output::Output;
 use crate::runtime::restart::RestartStrategy;
 use crate::runtime::testing::{
@@ -304,20 +304,70 @@ fn a_job_without_checkpoints_refuses_to_take_one() {
     job.wait().unwrap();
 }
 
+/// Full channels, barriers all the time, and paths that part and meet again: nothing may wait for
+/// ever, and with exactly-once nothing may be lost or doubled.
 #[test]
-fn checkpoints_at_an_interval_do_not_change_the_result() {
-    let sink = CommittedRows::default();
-    let rows = [2000, 1000];
-    let graph = counting(3, rows[0], rows[1], VertexKind::Sink(sink.factory()));
-    let mut checkpointing = CheckpointConfig::new(Arc::new(MemoryStore::default()));
-    checkpointing.interval = Some(Duration::from_micros(100));
-    let config = JobConfig {
-        batch_size: 5,
-        checkpointing: Some(checkpointing),
-        ..JobConfig::default()
-    };
-    Job::start(graph, config).unwrap().wait().unwrap();
-    assert_eq!(committed(&sink), expected(rows));
+fn barriers_pass_full_channels() {
+    for mode in [CheckpointMode::ExactlyOnce, CheckpointMode::AtLeastOnce] {
+        let sink = CommittedRows::default();
+        let rows = [3000, 1000];
+        let graph = counting(3, rows[0], rows[1], VertexKind::Sink(sink.factory()));
+        let mut checkpointing = CheckpointConfig::new(Arc::new(MemoryStore::default()));
+        checkpointing.interval = Some(Duration::from_micros(100));
+        checkpointing.mode = mode;
+        let config = JobConfig {
+            batch_size: 2,
+            channel_rows: 3,
+            checkpointing: Some(checkpointing),
+            ..JobConfig::default()
+        };
+        Job::start(graph, config).unwrap().wait().unwrap();
+        assert_eq!(committed(&sink), expected(rows));
+    }
+}
+
+#[test]
+fn at_least_once_loses_nothing() {
+    for die_after in [0, 7, 40] {
+        let sink = CommittedRows::default();
+        let store = Arc::new(MemoryStore::default());
+        let graph = || counting(3, 80, 20, VertexKind::Sink(sink.factory()));
+        let mut config = killed_at(&store, 50, die_after);
+        let checkpointing = config.checkpointing.as_mut().unwrap();
+        checkpointing.mode = CheckpointMode::AtLeastOnce;
+        Job::start(graph(), config).unwrap().wait().unwrap();
+        let config = JobConfig {
+            checkpointing: Some(CheckpointConfig::new(store)),
+            ..JobConfig::default()
+        };
+        Job::start(graph(), config).unwrap().wait().unwrap();
+        let keys: BTreeSet<_> = committed(&sink).into_iter().map(|row| row[0]).collect();
+        assert_eq!(keys, (-KEYS..KEYS).collect());
+        assert!(committed(&sink).len() >= expected([80, 20]).len());
+    }
+}
+
+#[test]
+fn a_checkpoint_that_takes_too_long_fails_the_job() {
+    /// Takes its time over every row.
+    struct Slow;
+    impl Operator for Slow {
+        fn process(&mut self, _: usize, batch: ChangeBatch, out: &mut Output<'_>) -> Result<()> {
+            std::thread::sleep(Duration::from_millis(50));
+            out.emit(batch)
+        }
+    }
+    let mut graph = Graph::default();
+    let read = add(&mut graph, "Read", source(numbers(0..100)), &[]);
+    let (sink, _) = Record::sink();
+    let slow = add(&mut graph, "Slow", operator(|| Slow), &[(read, 0)]);
+    add(&mut graph, "Write", VertexKind::Sink(sink), &[(slow, 0)]);
+    let mut config = killed_at(&Arc::new(MemoryStore::default()), 0, 100);
+    config.checkpointing.as_mut().unwrap().kill = None;
+    config.checkpointing.as_mut().unwrap().interval = Some(Duration::from_millis(1));
+    config.checkpointing.as_mut().unwrap().timeout = Some(Duration::from_millis(1));
+    let error = Job::start(graph, config).unwrap().wait().unwrap_err();
+    assert!(error.to_string().contains("not complete"), "{error}");
 }
 
 /// Fails at one moment: after so many calls.
