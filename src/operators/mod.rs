@@ -7,6 +7,7 @@ pub mod calc;
 pub mod changelog_normalize;
 mod changes;
 pub mod constraint_enforcer;
+mod counted_keys;
 pub mod deduplicate;
 pub mod drop_update_before;
 pub mod expand;
@@ -26,9 +27,12 @@ pub mod union;
 pub mod values;
 pub mod watermark_assigner;
 pub mod window_aggregate;
+pub mod window_deduplicate;
 pub mod window_join;
+pub mod window_rank;
 pub mod window_table_function;
 pub mod windowing;
+mod windows;
 
 use std::sync::Arc;
 

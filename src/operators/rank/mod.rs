@@ -7,7 +7,7 @@
 //!   `-U[old at r] +U[new at r]` for each rank r from the change down to N,
 //! - without, only the row that comes and the row that goes: `-D[the (N+1)th] +I[the new one]`.
 
-mod sorted_rows;
+pub(super) mod sorted_rows;
 mod strategies;
 
 use std::sync::Arc;

@@ -7,57 +7,57 @@ const CHUNK: usize = 512;
 
 /// A row in order: its bytes in the store are those of its sort key, then those of the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(in crate::operators) struct Entry {
     /// The row.
-    pub(super) id: RowId,
+    pub(in crate::operators) id: RowId,
     /// Length of the sort key.
-    pub(super) sort_len: u32,
+    pub(in crate::operators) sort_len: u32,
 }
 
 impl Entry {
     /// The bytes of the sort key.
-    pub(super) fn sort<'a>(&self, store: &'a RowStore) -> &'a [u8] {
+    pub(in crate::operators) fn sort<'a>(&self, store: &'a RowStore) -> &'a [u8] {
         &store.get(self.id)[..self.sort_len as usize]
     }
 
     /// The bytes of the row.
-    pub(super) fn row<'a>(&self, store: &'a RowStore) -> &'a [u8] {
+    pub(in crate::operators) fn row<'a>(&self, store: &'a RowStore) -> &'a [u8] {
         &store.get(self.id)[self.sort_len as usize..]
     }
 }
 
 /// A place in [`SortedRows`], valid until they change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Position {
+pub(in crate::operators) struct Position {
     chunk: usize,
     index: usize,
 }
 
 /// Rows by sort key; rows of equal keys in the order of their arrival.
 #[derive(Debug, Clone, Default)]
-pub(super) struct SortedRows {
+pub(in crate::operators) struct SortedRows {
     /// None is empty.
     chunks: Vec<Vec<Entry>>,
 }
 
 impl SortedRows {
     /// Number of rows.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::operators) fn len(&self) -> usize {
         self.chunks.iter().map(Vec::len).sum()
     }
 
     /// Whether there is no row.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::operators) fn is_empty(&self) -> bool {
         self.chunks.is_empty()
     }
 
     /// The rows, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Entry> + '_ {
+    pub(in crate::operators) fn iter(&self) -> impl Iterator<Item = Entry> + '_ {
         self.chunks.iter().flatten().copied()
     }
 
     /// The rows from `at` on, in order.
-    pub(super) fn iter_from(&self, at: Position) -> impl Iterator<Item = Entry> + '_ {
+    pub(in crate::operators) fn iter_from(&self, at: Position) -> impl Iterator<Item = Entry> + '_ {
         let first = self.chunks.get(at.chunk).into_iter();
         let rest = self.chunks.iter().skip(at.chunk + 1).flatten();
         first.flat_map(move |c| &c[at.index..]).chain(rest).copied()
@@ -76,12 +76,12 @@ impl SortedRows {
     }
 
     /// Where a new row with sort key `sort` belongs: behind all rows of that key.
-    pub(super) fn upper_bound(&self, store: &RowStore, sort: &[u8]) -> Position {
+    pub(in crate::operators) fn upper_bound(&self, store: &RowStore, sort: &[u8]) -> Position {
         self.partition_point(|entry| entry.sort(store) <= sort)
     }
 
     /// Where the first row stands that has sort key `sort` and passes `is_it`.
-    pub(super) fn find(
+    pub(in crate::operators) fn find(
         &self,
         store: &RowStore,
         sort: &[u8],
@@ -106,13 +106,13 @@ impl SortedRows {
     }
 
     /// The number of rows before `at`.
-    pub(super) fn rows_before(&self, at: Position) -> usize {
+    pub(in crate::operators) fn rows_before(&self, at: Position) -> usize {
         let before = self.chunks[..at.chunk].iter().map(Vec::len);
         before.sum::<usize>() + at.index
     }
 
     /// The row that has `before` rows before it.
-    pub(super) fn nth(&self, mut before: usize) -> Option<Entry> {
+    pub(in crate::operators) fn nth(&self, mut before: usize) -> Option<Entry> {
         for chunk in &self.chunks {
             match chunk.get(before) {
                 Some(entry) => return Some(*entry),
@@ -123,7 +123,7 @@ impl SortedRows {
     }
 
     /// Puts a row at `at`, before the one that stands there. Returns its place.
-    pub(super) fn insert(&mut self, at: Position, entry: Entry) -> Position {
+    pub(in crate::operators) fn insert(&mut self, at: Position, entry: Entry) -> Position {
         let mut at = at;
         if at.chunk == self.chunks.len() {
             match self.chunks.len() {
@@ -151,7 +151,7 @@ impl SortedRows {
     }
 
     /// Takes the row at `at` out. What stood behind it stands at `at`'s rank now.
-    pub(super) fn remove(&mut self, at: Position) -> Entry {
+    pub(in crate::operators) fn remove(&mut self, at: Position) -> Entry {
         let entry = self.chunks[at.chunk].remove(at.index);
         if self.chunks[at.chunk].is_empty() {
             self.chunks.remove(at.chunk);
@@ -160,7 +160,7 @@ impl SortedRows {
     }
 
     /// Takes the last row out.
-    pub(super) fn pop(&mut self) -> Option<Entry> {
+    pub(in crate::operators) fn pop(&mut self) -> Option<Entry> {
         let chunk = self.chunks.last_mut()?;
         let entry = chunk.pop();
         if chunk.is_empty() {
@@ -170,7 +170,7 @@ impl SortedRows {
     }
 
     /// Bytes of memory held.
-    pub(super) fn memory_size(&self) -> usize {
+    pub(in crate::operators) fn memory_size(&self) -> usize {
         let chunks = self.chunks.iter();
         chunks
             .map(|c| c.capacity() * size_of::<Entry>() + size_of::<Vec<Entry>>())

@@ -1,4 +1,4 @@
-//! Groups of windows: their keys, their aggregates, and their rows in the output.
+//! Groups of windows: their aggregates, and their rows in the output.
 
 use std::sync::Arc;
 
@@ -10,90 +10,9 @@ use crate::aggregates::{AggregateSet, SetInput};
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::OperatorContext;
+use crate::operators::counted_keys::CountedKeys;
 use crate::operators::windowing::{TimeWindow, Windowing};
 use crate::runtime::output::Output;
-use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
-
-/// The keys of groups. A key lives as long as something counts on it.
-#[derive(Debug)]
-pub(super) struct Keys {
-    columns: Vec<usize>,
-    pub(super) encoder: KeyEncoder,
-    pub(super) table: KeyTable,
-    /// How many states a key has, by slot.
-    uses: Vec<u32>,
-    encoded: EncodedKeys,
-    slots: Vec<u32>,
-    fresh: Vec<u32>,
-}
-
-impl Keys {
-    pub(super) fn new(spec: &WindowAggregateSpec) -> Result<Self> {
-        let encoder = KeyEncoder::new(&spec.input.project(&spec.group_by).types())?;
-        Ok(Self {
-            columns: spec.group_by.clone(),
-            table: encoder.table(),
-            encoder,
-            uses: Vec::new(),
-            encoded: EncodedKeys::default(),
-            slots: Vec::new(),
-            fresh: Vec::new(),
-        })
-    }
-
-    /// Number of key columns.
-    pub(super) fn columns(&self) -> usize {
-        self.columns.len()
-    }
-
-    /// Takes up the keys of a batch.
-    pub(super) fn begin(&mut self, rows: &RecordBatch) -> Result<()> {
-        let columns = self.columns.iter();
-        let columns: Vec<_> = columns.map(|c| Arc::clone(rows.column(*c))).collect();
-        self.begin_keys(&columns, rows.num_rows())
-    }
-
-    /// Takes up keys from key columns.
-    pub(super) fn begin_keys(&mut self, columns: &[ArrayRef], len: usize) -> Result<()> {
-        self.encoder.encode(columns, len, &mut self.encoded)?;
-        self.table
-            .intern(&self.encoded, &mut self.slots, &mut self.fresh)?;
-        self.uses.resize(self.table.slot_bound(), 0);
-        Ok(())
-    }
-
-    /// The key of row `i` of the batch.
-    #[inline]
-    pub(super) fn slot(&self, i: usize) -> u32 {
-        self.slots[i]
-    }
-
-    pub(super) fn retain(&mut self, key: u32) {
-        self.uses[key as usize] += 1;
-    }
-
-    pub(super) fn release(&mut self, key: u32) {
-        let uses = &mut self.uses[key as usize];
-        *uses -= 1;
-        if *uses == 0 {
-            self.table.remove(key);
-        }
-    }
-
-    /// Ends the batch: keys that nothing counts on are forgotten.
-    pub(super) fn finish(&mut self) {
-        for slot in &self.fresh {
-            let key = self.slots[*slot as usize];
-            if self.uses[key as usize] == 0 && self.table.is_live(key) {
-                self.table.remove(key);
-            }
-        }
-    }
-
-    pub(super) fn memory_size(&self) -> usize {
-        self.table.memory_size() + self.uses.capacity() * size_of::<u32>()
-    }
-}
 
 /// The aggregates of groups, by slots that are given out here, with the number of rows of each.
 #[derive(Debug)]
@@ -222,7 +141,7 @@ impl Due {
     /// Emits them. Their keys and states MUST still be as they were when they were added.
     pub(super) fn emit(
         &mut self,
-        keys: &Keys,
+        keys: &CountedKeys,
         states: &mut States,
         out: &mut Output<'_>,
     ) -> Result<()> {
@@ -232,7 +151,7 @@ impl Due {
         }
         states.set.resize(states.counts.len());
         let slots = self.keys.drain(..);
-        let mut columns = keys.table.decode(&keys.encoder, slots)?;
+        let mut columns = keys.decode(slots)?;
         columns.extend(states.set.values(&self.states)?);
         for property in &self.properties {
             let field = self.schema.field(columns.len());

@@ -2,10 +2,11 @@
 
 use arrow::array::{Array, ArrayRef, Int64Array};
 
-use super::groups::{Due, Keys, States};
+use super::groups::{Due, States};
 use super::{WindowAggregateSpec, numbers, wall_times, window_state};
 use crate::changelog::ChangeBatch;
 use crate::error::Result;
+use crate::operators::counted_keys::CountedKeys;
 use crate::operators::last_rows::anonymous_batch;
 use crate::operators::sessions::{Session, Sessions};
 use crate::operators::windowing::{TimeWindow, WindowTime, Windowing};
@@ -19,7 +20,7 @@ pub(super) struct SessionAggregate {
     time: WindowTime,
     gap: i64,
     windowing: Windowing,
-    keys: Keys,
+    keys: CountedKeys,
     states: States,
     sessions: Sessions,
     progress: i64,
@@ -41,7 +42,7 @@ impl SessionAggregate {
             time,
             gap,
             windowing: spec.windowing,
-            keys: Keys::new(spec)?,
+            keys: CountedKeys::new(&spec.input, &spec.group_by)?,
             states: States::new(spec)?,
             sessions: Sessions::default(),
             progress: i64::MIN,
@@ -207,7 +208,7 @@ impl Operator for SessionAggregate {
         let keys = sessions.iter().map(|(key, _)| *key);
         let states: Vec<u32> = sessions.iter().map(|(_, s)| s.state).collect();
         let windows: Vec<TimeWindow> = sessions.iter().map(|(_, s)| s.window).collect();
-        let mut columns = self.keys.table.decode(&self.keys.encoder, keys)?;
+        let mut columns = self.keys.decode(keys)?;
         columns.extend(window_state(&windows));
         let counts = states.iter().map(|state| self.states.count(*state));
         columns.push(std::sync::Arc::new(Int64Array::from_iter_values(counts)));

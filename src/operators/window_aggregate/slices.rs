@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use arrow::array::{ArrayRef, Int64Array};
 
-use super::groups::{Due, Keys, States};
+use super::groups::{Due, States};
 use super::{WindowAggregateSpec, WindowSource, numbers, timestamps, wall_times, window_state};
 use crate::changelog::ChangeBatch;
 use crate::error::Result;
+use crate::operators::counted_keys::CountedKeys;
 use crate::operators::last_rows::anonymous_batch;
 use crate::operators::windowing::{TimeWindow, WindowKind, WindowTime, Windowing};
 use crate::operators::{Operator, OperatorContext, StateSize};
@@ -46,7 +47,7 @@ pub(super) struct SliceAggregate {
     source: WindowSource,
     windowing: Windowing,
     assembly: Assembly,
-    keys: Keys,
+    keys: CountedKeys,
     states: States,
     /// By end and start (of a slice, or of a window that came with its rows).
     slices: BTreeMap<(i64, i64), Slice>,
@@ -89,7 +90,7 @@ impl SliceAggregate {
             source: spec.source,
             windowing: spec.windowing,
             assembly,
-            keys: Keys::new(spec)?,
+            keys: CountedKeys::new(&spec.input, &spec.group_by)?,
             states: States::new(spec)?,
             slices: BTreeMap::new(),
             sums: BTreeMap::new(),
@@ -389,7 +390,7 @@ impl Operator for SliceAggregate {
                 sums.push(i64::from(is_sum));
             }
         }
-        let mut columns = self.keys.table.decode(&self.keys.encoder, keys)?;
+        let mut columns = self.keys.decode(keys)?;
         columns.extend(window_state(&windows));
         let counts = states.iter().map(|s| self.states.count(*s));
         let column =
