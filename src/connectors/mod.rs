@@ -8,6 +8,7 @@ pub mod blackhole;
 pub mod changelog;
 pub mod console;
 pub mod datagen;
+pub mod filesystem;
 pub mod options;
 pub mod print;
 pub mod registry;

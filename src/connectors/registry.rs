@@ -8,6 +8,7 @@ use super::blackhole::BlackholeConnector;
 use super::changelog::ChangelogConnector;
 use super::console::{Console, StandardConsole};
 use super::datagen::DatagenConnector;
+use super::filesystem::FilesystemConnector;
 use super::print::PrintConnector;
 use super::{Connector, TableDescription, TableSink, TableSource};
 use crate::error::{Error, Result, did_you_mean};
@@ -48,6 +49,9 @@ impl ConnectorRegistry {
             &context.console,
         ))));
         registry.register(Arc::new(DatagenConnector::new(Arc::clone(&context.clock))));
+        registry.register(Arc::new(FilesystemConnector::new(Arc::clone(
+            &context.clock,
+        ))));
         registry.register(Arc::new(PrintConnector::new(Arc::clone(&context.console))));
         registry
     }

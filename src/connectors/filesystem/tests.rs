@@ -1,0 +1,431 @@
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::connectors::testing::{batch, drain, lines, table};
+use crate::connectors::{SinkWriter, SinkWriterFactory, SourcePoll, SourceReader, SplitPosition};
+use crate::runtime::clock::ManualClock;
+use crate::types::{Column, TypeKind};
+
+fn connector() -> (FilesystemConnector, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::new(0));
+    (FilesystemConnector::new(clock.clone()), clock)
+}
+
+fn files_of(folder: &Path) -> Vec<String> {
+    fn add(folder: &Path, prefix: &str, names: &mut Vec<String>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            if entry.path().is_dir() {
+                add(&entry.path(), &format!("{name}/"), names);
+            } else {
+                names.push(name);
+            }
+        }
+    }
+    let mut names = Vec::new();
+    add(folder, "", &mut names);
+    names.sort();
+    names
+}
+
+fn write(folder: &Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn described(folder: &Path, columns: &str, options: &[(&str, &str)]) -> TableDescription {
+    let path = format!("file://{}", folder.display());
+    let mut all = vec![("path", path.as_str())];
+    all.extend(options);
+    let mut t = table(columns, &all);
+    t.options.entry("format".into()).or_insert("json".into());
+    t
+}
+
+#[test]
+fn partitions_metadata_and_hidden_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    write(
+        root,
+        "dt=2024-01-02/hr=3/f.json",
+        "{\"a\": 3, \"dt\": \"body\"}\n",
+    );
+    write(root, "dt=2024-01-02/hr=3/_skip.json", "{\"a\": 101}\n");
+    write(root, "dt=2024-01-02/hr=3/.hidden.json", "{\"a\": 100}\n");
+    write(root, "dt=__DEFAULT_PARTITION__/hr=3/f.json", "{\"a\": 4}\n");
+    write(root, "dt=a%2Fb/hr=10/f.json", "{\"a\": 2, \"hr\": 99}\n");
+    let mut t = described(root, "a INT, dt STRING, hr INT", &[]);
+    t.partitioned_by = vec![1, 2];
+    let size = Column::new("sz", TypeKind::Int.nullable());
+    t.metadata = vec![
+        ("file.size".into(), size),
+        (
+            "file.name".into(),
+            Column::new("nm", TypeKind::STRING.nullable()),
+        ),
+    ];
+    let source = connector().0.source(&t).unwrap();
+    let mut rows = drain(source.as_ref(), &t).unwrap();
+    rows.sort();
+    assert_eq!(
+        rows,
+        [
+            "+I[2, a/b, 10, 19, f.json]",
+            "+I[3, 2024-01-02, 3, 23, f.json]",
+            "+I[4, null, 3, 9, f.json]"
+        ]
+    );
+    t.metadata = vec![(
+        "no.such.key".into(),
+        Column::new("x", TypeKind::STRING.nullable()),
+    )];
+    let error = connector().0.source(&t).unwrap_err();
+    assert!(
+        error.message().ends_with("file.modification-time"),
+        "{error}"
+    );
+}
+
+#[test]
+fn options_are_checked() {
+    let source = |options: &[(&str, &str)]| connector().0.source(&table("a INT", options));
+    assert!(
+        source(&[("path", "/x")])
+            .unwrap_err()
+            .message()
+            .ends_with("format")
+    );
+    assert!(
+        source(&[("format", "json")])
+            .unwrap_err()
+            .message()
+            .ends_with("path")
+    );
+    let both = [("path", "/x"), ("format", "no-such-format")];
+    assert!(
+        source(&both)
+            .unwrap_err()
+            .message()
+            .contains("no-such-format")
+    );
+    for wrong in [
+        ("json.nope", "1"),
+        ("csv.field-delimiter", ";"),
+        ("nope", "1"),
+    ] {
+        let error = source(&[("path", "/x"), ("format", "json"), wrong]).unwrap_err();
+        assert!(error.message().contains(wrong.0), "{error}");
+    }
+    assert!(source(&[("path", "s3://x"), ("format", "json")]).is_err());
+    let table = table(
+        "a INT",
+        &[
+            ("path", "/x"),
+            ("format", "json"),
+            ("sink.rolling-policy.file-size", "abc"),
+        ],
+    );
+    assert!(connector().0.sink(&table).is_err());
+}
+
+#[test]
+fn a_missing_file_is_an_error() {
+    let t = described(Path::new("/no/such/file.json"), "a INT", &[]);
+    let source = connector().0.source(&t).unwrap();
+    let error = drain(source.as_ref(), &t).unwrap_err();
+    assert!(
+        error
+            .message()
+            .contains("/no/such/file.json does not exist"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_error_names_file_and_record_and_comes_after_the_rows_before_it() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "x.json", "{\"a\": 1}\n{\"a\": \"no\"}\n");
+    let t = described(folder.path(), "a INT", &[]);
+    let source = connector().0.source(&t).unwrap();
+    let mut reader = source.readers(&[0]).unwrap().create(0, 1, &[]).unwrap();
+    assert!(matches!(reader.poll(10), Ok(SourcePoll::Batch(b)) if b.len() == 1));
+    let error = reader.poll(10).unwrap_err().to_string();
+    assert!(error.contains("record 2 (byte 9) of file"), "{error}");
+}
+
+/// Reads to the end or, with `stop_after` polls, to there.
+fn read(
+    reader: &mut dyn SourceReader,
+    t: &TableDescription,
+    max_rows: usize,
+    stop_after: usize,
+) -> Vec<String> {
+    let mut rows = Vec::new();
+    for _ in 0..stop_after {
+        match reader.poll(max_rows).unwrap() {
+            SourcePoll::Batch(b) => {
+                assert!(b.len() <= max_rows);
+                rows.extend(lines(&b, &t.physical));
+            }
+            _ => break,
+        }
+    }
+    rows
+}
+
+#[test]
+fn readers_resume_exactly_at_any_place_and_parallelism() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        "a.json",
+        "[{\"a\":1},{\"a\":2},{\"a\":3},{\"a\":4},{\"a\":5}]\n{\"a\":6}\n",
+    );
+    write(folder.path(), "b.json", "{\"a\":7}\r\n\n{\"a\":8}");
+    write(folder.path(), "sub/c.json", "{\"a\":9}\n");
+    let t = described(folder.path(), "a INT", &[]);
+    let source = connector().0.source(&t).unwrap();
+    let readers = source.readers(&[0]).unwrap();
+    let want: Vec<String> = (1..10).map(|i| format!("+I[{i}]")).collect();
+    for max_rows in 1..4 {
+        for polls in 0..10 {
+            for (before, after) in [(1, 1), (2, 3), (3, 1)] {
+                let mut rows = Vec::new();
+                let mut positions: Vec<SplitPosition> = Vec::new();
+                for subtask in 0..before {
+                    let mut reader = readers.create(subtask, before, &[]).unwrap();
+                    rows.extend(read(reader.as_mut(), &t, max_rows, polls));
+                    positions.extend(reader.positions());
+                }
+                for subtask in 0..after {
+                    let mut reader = readers.create(subtask, after, &positions).unwrap();
+                    rows.extend(read(reader.as_mut(), &t, max_rows, 100));
+                }
+                rows.sort();
+                assert_eq!(
+                    rows, want,
+                    "{max_rows} rows, {polls} polls, {before} -> {after}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn compressed_files_are_read_and_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "1\n2\n3\n";
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gz, text.as_bytes()).unwrap();
+    fs::write(folder.path().join("x.csv.gz"), gz.finish().unwrap()).unwrap();
+    fs::write(
+        folder.path().join("y.csv.zst"),
+        zstd::encode_all(text.as_bytes(), 1).unwrap(),
+    )
+    .unwrap();
+    let t = described(folder.path(), "a INT", &[("format", "csv")]);
+    let source = connector().0.source(&t).unwrap();
+    let readers = source.readers(&[0]).unwrap();
+    let mut reader = readers.create(0, 1, &[]).unwrap();
+    assert_eq!(read(reader.as_mut(), &t, 2, 1), ["+I[1]", "+I[2]"]);
+    let mut again = readers.create(0, 1, &reader.positions()).unwrap();
+    assert_eq!(
+        read(again.as_mut(), &t, 9, 9),
+        ["+I[3]", "+I[1]", "+I[2]", "+I[3]"]
+    );
+}
+
+#[test]
+fn a_monitored_folder_gives_new_files() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "a.json", "{\"a\":1}\n");
+    let t = described(
+        folder.path(),
+        "a INT",
+        &[("source.monitor-interval", "5 s")],
+    );
+    let (connector, clock) = connector();
+    let source = connector.source(&t).unwrap();
+    assert!(!source.is_bounded());
+    let readers = source.readers(&[0]).unwrap();
+    let mut both: Vec<_> = (0..2).map(|i| readers.create(i, 2, &[]).unwrap()).collect();
+    let mut seen = Vec::new();
+    for round in 0..2 {
+        for reader in &mut both {
+            seen.extend(read(reader.as_mut(), &t, 9, 9));
+            assert!(matches!(reader.poll(9), Ok(SourcePoll::Pending(d)) if d.as_secs() == 5));
+        }
+        assert_eq!(seen.len(), round + 1, "{seen:?}");
+        write(folder.path(), "b.json", "{\"a\":2}\n");
+        clock.set(5000);
+    }
+    let positions: Vec<_> = both.iter().flat_map(|r| r.positions()).collect();
+    let mut one = readers.create(0, 1, &positions).unwrap();
+    assert!(read(one.as_mut(), &t, 9, 9).is_empty());
+}
+
+fn commit(factory: &dyn SinkWriterFactory, writer: &mut dyn SinkWriter, epoch: u64) {
+    for committable in writer.pre_commit(epoch).unwrap() {
+        factory.commit(&committable).unwrap();
+        factory.commit(&committable).unwrap();
+    }
+}
+
+#[test]
+fn parts_become_visible_with_the_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("out");
+    let mut t = described(
+        &root,
+        "a INT, dt DATE, s STRING",
+        &[("sink.partition-commit.policy.kind", "success-file")],
+    );
+    t.partitioned_by = vec![1, 2];
+    let sink = connector().0.sink(&t).unwrap();
+    let factory = sink.writers().unwrap();
+    let mut writer = factory.create(0, 1).unwrap();
+    writer
+        .write(&batch(
+            "a INT, dt DATE, s STRING",
+            "+I|1|2024-01-01|x\n+I|2|\\N|\n+I|3|2024-01-01|x",
+        ))
+        .unwrap();
+    writer.end().unwrap();
+    assert!(files_of(&root).iter().all(|f| f.ends_with(".inprogress")));
+    commit(factory.as_ref(), writer.as_mut(), 1);
+    let files = files_of(&root);
+    assert_eq!(files.len(), 4, "{files:?}");
+    assert!(
+        files[0].starts_with("dt=2024-01-01/s=x/_SUCCESS"),
+        "{files:?}"
+    );
+    assert!(files[1].starts_with("dt=2024-01-01/s=x/part-"), "{files:?}");
+    assert!(
+        files[2].starts_with("dt=__DEFAULT_PARTITION__/s=__DEFAULT_PARTITION__/"),
+        "{files:?}"
+    );
+    assert_eq!(
+        fs::read_to_string(root.join(&files[1])).unwrap(),
+        "{\"a\":1}\n{\"a\":3}\n"
+    );
+    let source = connector().0.source(&t).unwrap();
+    let mut rows = drain(source.as_ref(), &t).unwrap();
+    rows.sort();
+    assert_eq!(
+        rows,
+        [
+            "+I[1, 2024-01-01, x]",
+            "+I[2, null, null]",
+            "+I[3, 2024-01-01, x]"
+        ]
+    );
+}
+
+#[test]
+fn parts_roll_by_size_age_and_idleness() {
+    let visible_after = |option: (&str, &str), seconds: &[i64]| -> Vec<usize> {
+        let folder = tempfile::tempdir().unwrap();
+        let t = described(folder.path(), "a INT", &[option]);
+        let (connector, clock) = connector();
+        let factory = connector.sink(&t).unwrap().writers().unwrap();
+        let mut writer = factory.create(0, 1).unwrap();
+        writer.write(&batch("a INT", "+I|1\n+I|2\n+I|3")).unwrap();
+        let mut visible = Vec::new();
+        for (epoch, second) in (1..).zip(seconds) {
+            clock.set(second * 1000);
+            if *second % 2 == 0 {
+                writer.write(&batch("a INT", "+I|4")).unwrap();
+            }
+            commit(factory.as_ref(), writer.as_mut(), epoch);
+            let files = files_of(folder.path());
+            visible.push(files.iter().filter(|f| f.starts_with("part-")).count());
+        }
+        visible
+    };
+    // Rows are 8 bytes.
+    let size = ("sink.rolling-policy.file-size", "16b");
+    assert_eq!(visible_after(size, &[1, 2]), [1, 2]);
+    let age = ("sink.rolling-policy.rollover-interval", "10 s");
+    assert_eq!(
+        visible_after(age, &[2, 6, 9, 10, 12, 19, 22]),
+        [0, 0, 0, 1, 1, 1, 2]
+    );
+    let idle = ("sink.rolling-policy.inactivity-interval", "4 s");
+    assert_eq!(visible_after(idle, &[2, 5, 6, 8, 13]), [0, 0, 0, 0, 1]);
+}
+
+#[test]
+fn a_restored_writer_keeps_what_the_checkpoint_knows_and_removes_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let t = described(folder.path(), "a INT", &[]);
+    let content = || -> Vec<String> {
+        let mut rows: Vec<String> = files_of(folder.path())
+            .iter()
+            .flat_map(|f| {
+                let text = fs::read_to_string(folder.path().join(f)).unwrap();
+                text.lines().map(str::to_string).collect::<Vec<_>>()
+            })
+            .collect();
+        rows.sort();
+        rows
+    };
+    let dead = connector().0.sink(&t).unwrap().writers().unwrap();
+    let mut writer = dead.create(0, 1).unwrap();
+    writer.write(&batch("a INT", "+I|1")).unwrap();
+    writer.flush().unwrap();
+    assert!(writer.pre_commit(1).unwrap().is_empty(), "the part goes on");
+    let state = writer.snapshot().unwrap();
+    // After the checkpoint: more rows in the part, and a part that was begun and closed.
+    writer.write(&batch("a INT", "+I|2")).unwrap();
+    writer.end().unwrap();
+    writer.write(&batch("a INT", "+I|3")).unwrap();
+    writer.end().unwrap();
+    drop(writer);
+
+    // Another process goes on.
+    let factory = connector().0.sink(&t).unwrap().writers().unwrap();
+    factory.abort_leftovers(1).unwrap();
+    let mut writer = factory.create(0, 1).unwrap();
+    writer.restore(&[state]).unwrap();
+    assert_eq!(content(), ["{\"a\":1}"]);
+    writer.write(&batch("a INT", "+I|4")).unwrap();
+    writer.end().unwrap();
+    commit(factory.as_ref(), writer.as_mut(), 2);
+    assert_eq!(content(), ["{\"a\":1}", "{\"a\":4}"]);
+    assert!(
+        files_of(folder.path())
+            .iter()
+            .all(|f| f.starts_with("part-"))
+    );
+
+    // The same process starts again before the first checkpoint: all of its own is removed.
+    let mut writer = factory.create(0, 1).unwrap();
+    writer.write(&batch("a INT", "+I|5")).unwrap();
+    writer.flush().unwrap();
+    factory.abort_leftovers(0).unwrap();
+    assert_eq!(content(), ["{\"a\":1}", "{\"a\":4}"]);
+}
+
+#[test]
+fn changelog_formats_take_updates_and_read_them_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let t = described(folder.path(), "a INT", &[("format", "debezium-json")]);
+    let sink = connector().0.sink(&t).unwrap();
+    let all = crate::changelog::ChangelogMode::RETRACT;
+    assert_eq!(sink.changelog_mode(all), all);
+    let factory = sink.writers().unwrap();
+    let mut writer = factory.create(0, 1).unwrap();
+    writer.write(&batch("a INT", "+I|1\n-U|1\n+U|2")).unwrap();
+    writer.end().unwrap();
+    commit(factory.as_ref(), writer.as_mut(), 1);
+    let source = connector().0.source(&t).unwrap();
+    assert_eq!(source.changelog_mode(), all);
+    assert_eq!(
+        drain(source.as_ref(), &t).unwrap(),
+        ["+I[1]", "-D[1]", "+I[2]"]
+    );
+}
