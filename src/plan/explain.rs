@@ -72,9 +72,18 @@ fn exchanges(plan: &StreamPlan) -> Vec<Option<String>> {
                 by(&plan.inputs[1], &right.keys),
             ]
         }
+        StreamNode::IntervalJoin { keys, .. }
+        | StreamNode::WindowJoin { keys, .. }
+        | StreamNode::TemporalJoin { keys, .. } => {
+            vec![by(&plan.inputs[0], &keys.left), by(&plan.inputs[1], &keys.right)]
+        }
         StreamNode::Rank {
             partition: keys, ..
         }
+        | StreamNode::WindowRank {
+            partition: keys, ..
+        }
+        | StreamNode::WindowDeduplicate { key: keys, .. }
         | StreamNode::Deduplicate { key: keys, .. }
         | StreamNode::ChangelogNormalize { key: keys, .. }
         | StreamNode::SinkUpsertMaterializer {
@@ -235,6 +244,47 @@ pub fn line(plan: &StreamPlan) -> String {
         StreamNode::Sink { table, .. } => {
             format!("table=[{}], fields=[{}]", table.path, select(plan))
         }
+        StreamNode::IntervalJoin {
+            join_type,
+            lower,
+            upper,
+            event_time,
+            condition,
+            ..
+        } => {
+            let all = plan.inputs[0].schema.join(&plan.inputs[1].schema).names();
+            let condition = condition.as_ref().map(|c| format!(", where=[{}]", c.to_sql(&all)));
+            format!(
+                "joinType=[{}], windowBounds=[isRowTime={event_time}, leftLowerBound={lower}, \
+                 leftUpperBound={upper}]{}, select=[{}]",
+                join_name(*join_type),
+                condition.unwrap_or_default(),
+                select(plan)
+            )
+        }
+        StreamNode::WindowJoin { join_type, windowing, .. } => format!(
+            "joinType=[{}], window=[{}], select=[{}]",
+            join_name(*join_type),
+            window(windowing),
+            select(plan)
+        ),
+        StreamNode::TemporalJoin { join_type, .. } => {
+            format!("joinType=[{}], select=[{}]", join_name(*join_type), select(plan))
+        }
+        StreamNode::WindowRank { windowing, partition, order, start, end, .. } => format!(
+            "window=[{}], rankRange=[rankStart={start}, rankEnd={end}], partitionBy=[{}], \
+             orderBy=[{}], select=[{}]",
+            window(windowing),
+            names(plan.input(), partition),
+            order_by(plan.input(), order),
+            select(plan)
+        ),
+        StreamNode::WindowDeduplicate { windowing, key, keep, .. } => format!(
+            "window=[{}], keep=[{}], partitionKeys=[{}]",
+            window(windowing),
+            if *keep == Keep::FirstRow { "FirstRow" } else { "LastRow" },
+            names(plan.input(), key)
+        ),
         StreamNode::WindowTableFunction { windowing, .. } => {
             format!("window=[{}]", window(windowing))
         }
@@ -345,14 +395,7 @@ fn join(plan: &StreamPlan) -> String {
         UniqueKey::Columns(_) => "HasUniqueKey",
         UniqueKey::JoinKey => "JoinKeyContainsUniqueKey",
     };
-    let kind = match join_type {
-        JoinType::Inner => "InnerJoin",
-        JoinType::Left => "LeftOuterJoin",
-        JoinType::Right => "RightOuterJoin",
-        JoinType::Full => "FullOuterJoin",
-        JoinType::Semi => "LeftSemiJoin",
-        JoinType::Anti => "LeftAntiJoin",
-    };
+    let kind = join_name(*join_type);
     let condition = if conditions.is_empty() {
         "true".to_string()
     } else {
@@ -365,6 +408,17 @@ fn join(plan: &StreamPlan) -> String {
         spec(&left.unique_key),
         spec(&right.unique_key)
     )
+}
+
+fn join_name(join_type: JoinType) -> &'static str {
+    match join_type {
+        JoinType::Inner => "InnerJoin",
+        JoinType::Left => "LeftOuterJoin",
+        JoinType::Right => "RightOuterJoin",
+        JoinType::Full => "FullOuterJoin",
+        JoinType::Semi => "LeftSemiJoin",
+        JoinType::Anti => "LeftAntiJoin",
+    }
 }
 
 fn rank(

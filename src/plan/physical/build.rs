@@ -178,7 +178,11 @@ impl<'a> Planner<'a> {
                 let input = self.build(input)?;
                 self.build_group_window_aggregate(input, window, keys, calls, schema)
             }
-            LogicalNode::TemporalJoin { .. } => Err(not_yet("temporal joins")),
+            LogicalNode::TemporalJoin { left, right, kind, time_column, on, .. } => {
+                let left = self.build(left)?;
+                let right = self.build(right)?;
+                self.build_temporal_join(left, right, *kind, *time_column, on.clone(), schema)
+            }
             LogicalNode::WindowTableFunction { input, window } => {
                 let input = self.build(input)?;
                 self.build_window_table_function(input, window, schema)
@@ -282,6 +286,12 @@ fn not_yet(what: &str) -> Error {
 
 /// A node that passes every change on, with the unique keys of its input.
 pub(super) fn pass_through(node: StreamNode, input: StreamPlan, schema: Schema) -> StreamPlan {
+    let mut schema = schema;
+    if !matches!(node, StreamNode::WatermarkAssigner { .. }) {
+        for (column, below) in schema.columns.iter_mut().zip(&input.schema.columns) {
+            column.time = below.time;
+        }
+    }
     StreamPlan {
         node,
         mode: input.mode,
@@ -350,6 +360,12 @@ fn make_calc(
     projection: Vec<Expr>,
     schema: Schema,
 ) -> StreamPlan {
+    let mut schema = schema;
+    for (column, e) in schema.columns.iter_mut().zip(&projection) {
+        if let Some(i) = e.as_column() {
+            column.time = input.schema.columns[i].time;
+        }
+    }
     let trivial = condition.is_none()
         && projection.len() == input.schema.len()
         && projection

@@ -55,6 +55,7 @@ fn can_omit(plan: &StreamPlan) -> bool {
             };
             fits(&plan.inputs[0], &left.keys) && fits(&plan.inputs[1], &right.keys)
         }
+        StreamNode::TemporalJoin { .. } => can_omit(&plan.inputs[0]),
         StreamNode::Union
         | StreamNode::WatermarkAssigner { .. }
         | StreamNode::Correlate { .. }
@@ -149,6 +150,15 @@ fn visit(plan: StreamPlan, needed: bool) -> StreamPlan {
                 },
             };
             rebuild(node, inputs, mode)
+        }
+        StreamNode::TemporalJoin { .. } => {
+            let mut sides = inputs.into_iter();
+            let (left, right) = (sides.next(), sides.next());
+            let left = left.map(|l| visit(l, needed));
+            // a new version replaces the old one
+            let right = right.map(|r| visit_for(r, false));
+            let mode = left.as_ref().map_or(mode, |l| l.mode);
+            rebuild(node, left.into_iter().chain(right).collect(), mode)
         }
         StreamNode::Rank { ref strategy, .. } => {
             let below = !matches!(strategy, RankStrategy::UpdateFast(_));

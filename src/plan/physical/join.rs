@@ -1,6 +1,7 @@
 //! Regular joins: keys out of the condition, what is known of each side, keys of the result.
 
 use super::build::{calc, identity};
+use super::time_join::{interval_bounds, without_key_columns};
 use super::keys::{Key, behind_exchange, is_subset, normalized};
 use super::{JoinSide, Planner, StreamNode, StreamPlan};
 use crate::changelog::ChangelogMode;
@@ -35,7 +36,15 @@ impl Planner<'_> {
         ttl: (Option<i64>, Option<i64>),
         schema: Schema,
     ) -> Result<StreamPlan> {
-        let (left_width, right_width) = (left.schema.len(), right.schema.len());
+        if !kind.is_semi_or_anti()
+            && let Some(interval) = interval_bounds(&left.schema, &right.schema, on.as_ref())
+        {
+            return self.build_interval_join(left, right, kind, interval, schema);
+        }
+        if let Some(rest) = Self::window_join_parts(&left, &right, on.as_ref()) {
+            return self.build_window_join(left, right, kind, rest, schema);
+        }
+        let widths = (left.schema.len(), right.schema.len());
         let keys = extract_keys(left, right, on);
         let JoinKeys {
             left,
@@ -74,26 +83,18 @@ impl Planner<'_> {
             null_safe,
             condition: rest,
         };
-        let plan = StreamPlan {
+        let mut plan = StreamPlan {
             node,
             inputs: vec![left, right],
             schema: output,
             mode,
             unique_keys,
         };
-        // key expressions were extra columns
-        let mut kept: Vec<usize> = (0..left_width).collect();
-        if !kind.is_semi_or_anti() {
-            kept.extend(wide_left..wide_left + right_width);
+        // rows of a regular join come in no order of time any more
+        for column in &mut plan.schema.columns {
+            column.time = None;
         }
-        if kept.len() == plan.schema.len() {
-            return Ok(StreamPlan { schema, ..plan });
-        }
-        let exprs = kept
-            .iter()
-            .map(|i| Expr::column(*i, plan.schema.columns[*i].data_type.clone()))
-            .collect();
-        Ok(calc(plan, None, exprs, schema))
+        Ok(without_key_columns(plan, widths, wide_left, kind, schema))
     }
 }
 

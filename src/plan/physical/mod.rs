@@ -10,6 +10,7 @@ mod join;
 mod keys;
 mod rank;
 mod sink;
+mod time_join;
 mod window;
 
 use std::sync::Arc;
@@ -67,6 +68,21 @@ pub struct JoinSide {
     pub unique_key: UniqueKey,
     /// State TTL, ms.
     pub ttl: Option<i64>,
+}
+
+/// Keys and times of the sides of a join that is bounded by time.
+#[derive(Debug, Clone)]
+pub struct TimeJoinKeys {
+    /// Left key columns.
+    pub left: Vec<usize>,
+    /// Right key columns.
+    pub right: Vec<usize>,
+    /// By key column: NULL matches NULL.
+    pub null_safe: Vec<bool>,
+    /// Left time column.
+    pub left_time: usize,
+    /// Right time column.
+    pub right_time: usize,
 }
 
 /// The operators of a stream plan, by Flink's nouns.
@@ -130,6 +146,71 @@ pub enum StreamNode {
         null_safe: Vec<bool>,
         /// What else must hold of a pair.
         condition: Option<Expr>,
+    },
+    /// `IntervalJoin`.
+    IntervalJoin {
+        /// Which rows it gives.
+        join_type: JoinType,
+        /// Key columns of both sides.
+        keys: TimeJoinKeys,
+        /// Event time; else processing time.
+        event_time: bool,
+        /// Least distance of the left time from the right one, ms.
+        lower: i64,
+        /// Greatest distance, ms.
+        upper: i64,
+        /// What else must hold of a pair.
+        condition: Option<Expr>,
+    },
+    /// `WindowJoin`; the times are the columns of the windows' ends.
+    WindowJoin {
+        /// Which rows it gives.
+        join_type: JoinType,
+        /// Key columns of both sides beside the window.
+        keys: TimeJoinKeys,
+        /// The windows.
+        windowing: Windowing,
+        /// What else must hold of a pair.
+        condition: Option<Expr>,
+    },
+    /// `TemporalJoin`.
+    TemporalJoin {
+        /// Inner or left.
+        join_type: JoinType,
+        /// Key columns of both sides.
+        keys: TimeJoinKeys,
+        /// What else must hold of a pair.
+        condition: Option<Expr>,
+    },
+    /// `WindowRank`.
+    WindowRank {
+        /// Column of the window's end.
+        window_end: usize,
+        /// The windows.
+        windowing: Windowing,
+        /// PARTITION BY beside the window.
+        partition: Vec<usize>,
+        /// ORDER BY.
+        order: Vec<SortKey>,
+        /// First row number.
+        start: u64,
+        /// Last row number.
+        end: u64,
+        /// Whether the number is an output column.
+        output_number: bool,
+    },
+    /// `WindowDeduplicate`.
+    WindowDeduplicate {
+        /// Column of the window's end.
+        window_end: usize,
+        /// The windows.
+        windowing: Windowing,
+        /// The key beside the window.
+        key: Vec<usize>,
+        /// The row time.
+        rowtime: usize,
+        /// Which row.
+        keep: Keep,
     },
     /// `Correlate`.
     Correlate {
@@ -240,6 +321,11 @@ impl StreamNode {
             Self::Expand { .. } => "Expand",
             Self::GroupAggregate { .. } => "GroupAggregate",
             Self::Join { .. } => "Join",
+            Self::IntervalJoin { .. } => "IntervalJoin",
+            Self::WindowJoin { .. } => "WindowJoin",
+            Self::TemporalJoin { .. } => "TemporalJoin",
+            Self::WindowRank { .. } => "WindowRank",
+            Self::WindowDeduplicate { .. } => "WindowDeduplicate",
             Self::Correlate { .. } => "Correlate",
             Self::Union => "Union",
             Self::Rank { noun, .. } => noun,

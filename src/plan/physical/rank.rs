@@ -1,6 +1,8 @@
 //! Top-N, deduplication, and ORDER BY.
 
 use super::keys::{is_subset, normalized};
+use super::time_join::append_only;
+use super::window::{WindowColumns, window_columns};
 use super::{StreamNode, StreamPlan};
 use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result};
@@ -20,6 +22,12 @@ pub(super) struct RankParts {
 
 /// A `Deduplicate` where the Top-1 is by a time attribute of append-only input, else a `Rank`.
 pub(super) fn build_rank(input: StreamPlan, spec: RankParts, schema: Schema) -> Result<StreamPlan> {
+    if let Some(window) = window_columns(&input)
+        && spec.partition.contains(&window.start)
+        && spec.partition.contains(&window.end)
+    {
+        return build_window_rank(input, spec, &window, schema);
+    }
     let first_only = spec.start == 1 && spec.end == RankEnd::Constant(1);
     if first_only
         && !spec.output_number
@@ -52,6 +60,60 @@ pub(super) fn build_rank(input: StreamPlan, spec: RankParts, schema: Schema) -> 
         schema,
         mode: ChangelogMode::RETRACT,
         unique_keys: normalized(unique_keys),
+    })
+}
+
+/// Top-N or the first or last row of each window.
+fn build_window_rank(
+    input: StreamPlan,
+    spec: RankParts,
+    window: &WindowColumns,
+    schema: Schema,
+) -> Result<StreamPlan> {
+    let RankEnd::Constant(end) = spec.end else {
+        return Err(Error::plan("Window Top-N needs a constant number of rows"));
+    };
+    if !window.rowtime {
+        return Err(Error::plan("Processing time Window TopN is not supported yet."));
+    }
+    let is_window =
+        |i: &usize| *i == window.start || *i == window.end || Some(*i) == window.time;
+    let partition: Vec<usize> =
+        spec.partition.iter().copied().filter(|i| !is_window(i)).collect();
+    let by_time = match spec.order.as_slice() {
+        [key] if input.schema.columns[key.column].is_rowtime() => Some(*key),
+        _ => None,
+    };
+    let node = match by_time {
+        Some(key) if spec.start == 1 && end == 1 && !spec.output_number => {
+            append_only(&input, "StreamPhysicalWindowDeduplicate")?;
+            StreamNode::WindowDeduplicate {
+                window_end: window.end,
+                windowing: window.windowing,
+                key: partition,
+                rowtime: key.column,
+                keep: if key.descending { Keep::LastRow } else { Keep::FirstRow },
+            }
+        }
+        _ => {
+            append_only(&input, "StreamPhysicalWindowRank")?;
+            StreamNode::WindowRank {
+                window_end: window.end,
+                windowing: window.windowing,
+                partition,
+                order: spec.order,
+                start: spec.start,
+                end,
+                output_number: spec.output_number,
+            }
+        }
+    };
+    Ok(StreamPlan {
+        node,
+        mode: ChangelogMode::APPEND,
+        unique_keys: Vec::new(),
+        inputs: vec![input],
+        schema,
     })
 }
 

@@ -6,7 +6,7 @@ use super::build::calc;
 use super::join::{JoinKeys, extract_keys, join_type};
 use super::keys::is_subset;
 use super::window::window_columns;
-use super::{Planner, StreamNode, StreamPlan, changelog};
+use super::{Planner, StreamNode, StreamPlan, TimeJoinKeys, changelog};
 use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr, ExprKind};
@@ -150,11 +150,13 @@ impl Planner<'_> {
         let plan = StreamPlan {
             node: StreamNode::IntervalJoin {
                 join_type: join_type(kind),
-                left_keys,
-                right_keys,
-                null_safe,
-                left_time: bounds.left_time,
-                right_time: bounds.right_time,
+                keys: TimeJoinKeys {
+                    left: left_keys,
+                    right: right_keys,
+                    null_safe,
+                    left_time: bounds.left_time,
+                    right_time: bounds.right_time,
+                },
                 event_time: bounds.event_time,
                 lower: bounds.lower,
                 upper: bounds.upper,
@@ -214,11 +216,13 @@ impl Planner<'_> {
         let plan = StreamPlan {
             node: StreamNode::WindowJoin {
                 join_type: join_type(kind),
-                left_keys,
-                right_keys,
-                null_safe,
-                left_end: l.end,
-                right_end: r.end,
+                keys: TimeJoinKeys {
+                    left: left_keys,
+                    right: right_keys,
+                    null_safe,
+                    left_time: l.end,
+                    right_time: r.end,
+                },
                 windowing: l.windowing,
                 condition: rest,
             },
@@ -279,11 +283,13 @@ impl Planner<'_> {
             unique_keys: left.unique_keys.clone(),
             node: StreamNode::TemporalJoin {
                 join_type: join_type(kind),
-                left_keys,
-                right_keys,
-                null_safe,
-                left_time: time_column,
-                right_time,
+                keys: TimeJoinKeys {
+                    left: left_keys,
+                    right: right_keys,
+                    null_safe,
+                    left_time: time_column,
+                    right_time,
+                },
                 condition: rest,
             },
             inputs: vec![left, right],

@@ -65,7 +65,10 @@ pub(super) fn window_columns(plan: &StreamPlan) -> Option<WindowColumns> {
                 rowtime: !matches!(source, WindowSource::Time(WindowTime::Proctime)),
             })
         }
-        StreamNode::Rank { .. } | StreamNode::Deduplicate { .. } => window_columns(plan.input()),
+        StreamNode::WindowRank { .. } | StreamNode::WindowDeduplicate { .. } => {
+            window_columns(plan.input())
+        }
+        StreamNode::WindowJoin { .. } => window_columns(&plan.inputs[0]),
         _ => None,
     }
 }

@@ -1,4 +1,6 @@
-//! The stream plan as a graph of operators.
+//! The stream plan as a graph of operators. Those bounded by time are in [`time`].
+
+mod time;
 
 use std::sync::Arc;
 
@@ -32,8 +34,6 @@ use crate::operators::sink_upsert_materializer::{
 };
 use crate::operators::temporal_sort::{TemporalSort, TemporalSortSpec};
 use crate::operators::values::Values;
-use crate::operators::window_aggregate::{WindowAggregateSpec, window_aggregate};
-use crate::operators::window_table_function::{WindowTableFunctionSpec, window_table_function};
 use crate::operators::windowing::WindowKind;
 use crate::operators::watermark_assigner::{WatermarkAssigner, WatermarkAssignerSpec};
 use crate::operators::{Operator, OperatorContext};
@@ -256,6 +256,9 @@ impl<'a> Translator<'a> {
     }
 
     fn operator(&self, plan: &StreamPlan) -> Result<OperatorFactory> {
+        if let Some(factory) = time::operator(plan, self.config) {
+            return Ok(factory);
+        }
         let input = plan.input();
         let updates_before = plan.mode.update_before;
         Ok(match &plan.node {
@@ -391,29 +394,6 @@ impl<'a> Translator<'a> {
                 };
                 factory(move |context| Ok(Box::new(TemporalSort::new(&spec, context)?)))
             }
-            StreamNode::WindowTableFunction { windowing, time, partition } => {
-                let spec = WindowTableFunctionSpec {
-                    input: input.schema.clone(),
-                    time: *time,
-                    windowing: *windowing,
-                    partition_by: partition.clone(),
-                    output: plan.schema.clone(),
-                };
-                factory(move |context| window_table_function(&spec, context))
-            }
-            StreamNode::WindowAggregate { keys, calls, source, windowing, properties } => {
-                let spec = WindowAggregateSpec {
-                    input: input.schema.clone(),
-                    group_by: keys.clone(),
-                    aggregates: aggregate_calls(calls),
-                    retracting: !input.mode.is_append(),
-                    source: *source,
-                    windowing: *windowing,
-                    properties: properties.clone(),
-                    output: plan.schema.clone(),
-                };
-                factory(move |context| window_aggregate(&spec, context))
-            }
             StreamNode::ChangelogNormalize { key, filter } => {
                 let spec = ChangelogNormalizeSpec {
                     schema: input.schema.clone(),
@@ -523,6 +503,13 @@ fn keyed_by(node: &StreamNode) -> Option<Vec<Vec<usize>>> {
             primary_key: keys, ..
         } => Some(vec![keys.clone()]),
         StreamNode::Join { left, right, .. } => Some(vec![left.keys.clone(), right.keys.clone()]),
+        StreamNode::IntervalJoin { keys, .. }
+        | StreamNode::WindowJoin { keys, .. }
+        | StreamNode::TemporalJoin { keys, .. } => {
+            Some(vec![keys.left.clone(), keys.right.clone()])
+        }
+        StreamNode::WindowRank { partition: keys, .. }
+        | StreamNode::WindowDeduplicate { key: keys, .. } => Some(vec![keys.clone()]),
         StreamNode::TemporalSort { .. } => Some(vec![Vec::new()]),
         StreamNode::WindowTableFunction { windowing, partition, .. }
             if matches!(windowing.kind, WindowKind::Session { .. }) =>
