@@ -75,7 +75,10 @@ fn exchanges(plan: &StreamPlan) -> Vec<Option<String>> {
         StreamNode::IntervalJoin { keys, .. }
         | StreamNode::WindowJoin { keys, .. }
         | StreamNode::TemporalJoin { keys, .. } => {
-            vec![by(&plan.inputs[0], &keys.left), by(&plan.inputs[1], &keys.right)]
+            vec![
+                by(&plan.inputs[0], &keys.left),
+                by(&plan.inputs[1], &keys.right),
+            ]
         }
         StreamNode::Rank {
             partition: keys, ..
@@ -253,7 +256,9 @@ pub fn line(plan: &StreamPlan) -> String {
             ..
         } => {
             let all = plan.inputs[0].schema.join(&plan.inputs[1].schema).names();
-            let condition = condition.as_ref().map(|c| format!(", where=[{}]", c.to_sql(&all)));
+            let condition = condition
+                .as_ref()
+                .map(|c| format!(", where=[{}]", c.to_sql(&all)));
             format!(
                 "joinType=[{}], windowBounds=[isRowTime={event_time}, leftLowerBound={lower}, \
                  leftUpperBound={upper}]{}, select=[{}]",
@@ -262,16 +267,31 @@ pub fn line(plan: &StreamPlan) -> String {
                 select(plan)
             )
         }
-        StreamNode::WindowJoin { join_type, windowing, .. } => format!(
+        StreamNode::WindowJoin {
+            join_type,
+            windowing,
+            ..
+        } => format!(
             "joinType=[{}], window=[{}], select=[{}]",
             join_name(*join_type),
             window(windowing),
             select(plan)
         ),
         StreamNode::TemporalJoin { join_type, .. } => {
-            format!("joinType=[{}], select=[{}]", join_name(*join_type), select(plan))
+            format!(
+                "joinType=[{}], select=[{}]",
+                join_name(*join_type),
+                select(plan)
+            )
         }
-        StreamNode::WindowRank { windowing, partition, order, start, end, .. } => format!(
+        StreamNode::WindowRank {
+            windowing,
+            partition,
+            order,
+            start,
+            end,
+            ..
+        } => format!(
             "window=[{}], rankRange=[rankStart={start}, rankEnd={end}], partitionBy=[{}], \
              orderBy=[{}], select=[{}]",
             window(windowing),
@@ -279,22 +299,37 @@ pub fn line(plan: &StreamPlan) -> String {
             order_by(plan.input(), order),
             select(plan)
         ),
-        StreamNode::WindowDeduplicate { windowing, key, keep, .. } => format!(
+        StreamNode::WindowDeduplicate {
+            windowing,
+            key,
+            keep,
+            ..
+        } => format!(
             "window=[{}], keep=[{}], partitionKeys=[{}]",
             window(windowing),
-            if *keep == Keep::FirstRow { "FirstRow" } else { "LastRow" },
+            if *keep == Keep::FirstRow {
+                "FirstRow"
+            } else {
+                "LastRow"
+            },
             names(plan.input(), key)
         ),
         StreamNode::WindowTableFunction { windowing, .. } => {
             format!("window=[{}]", window(windowing))
         }
-        StreamNode::WindowAggregate { keys, windowing, .. } => {
+        StreamNode::WindowAggregate {
+            keys, windowing, ..
+        } => {
             let group = if keys.is_empty() {
                 String::new()
             } else {
                 format!("groupBy=[{}], ", names(plan.input(), keys))
             };
-            format!("{group}window=[{}], select=[{}]", window(windowing), select(plan))
+            format!(
+                "{group}window=[{}], select=[{}]",
+                window(windowing),
+                select(plan)
+            )
         }
         StreamNode::DropUpdateBefore | StreamNode::ConstraintEnforcer | StreamNode::Collect => {
             String::new()
@@ -305,15 +340,26 @@ pub fn line(plan: &StreamPlan) -> String {
 
 fn window(windowing: &Windowing) -> String {
     let shift = |offset: i64| {
-        if offset == 0 { String::new() } else { format!(", offset=[{offset} ms]") }
+        if offset == 0 {
+            String::new()
+        } else {
+            format!(", offset=[{offset} ms]")
+        }
     };
     match windowing.kind {
         WindowKind::Tumble { size, offset } => format!("TUMBLE(size=[{size} ms]{})", shift(offset)),
-        WindowKind::Hop { slide, size, offset } => {
+        WindowKind::Hop {
+            slide,
+            size,
+            offset,
+        } => {
             format!("HOP(size=[{size} ms], slide=[{slide} ms]{})", shift(offset))
         }
         WindowKind::Cumulate { step, size, offset } => {
-            format!("CUMULATE(max_size=[{size} ms], step=[{step} ms]{})", shift(offset))
+            format!(
+                "CUMULATE(max_size=[{size} ms], step=[{step} ms]{})",
+                shift(offset)
+            )
         }
         WindowKind::Session { gap } => format!("SESSION(gap=[{gap} ms])"),
     }

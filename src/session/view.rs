@@ -43,7 +43,8 @@ impl Session {
             comment: create.comment.clone(),
             temporary: create.temporary,
         };
-        self.catalogs.add(&path, CatalogEntry::View(Arc::new(view)), false)?;
+        self.catalogs
+            .add(&path, CatalogEntry::View(Arc::new(view)), false)?;
         Ok(StatementResult::Done)
     }
 }

@@ -174,11 +174,23 @@ impl<'a> Planner<'a> {
                 super::rank::build_sort(input, keys, *offset, *fetch, schema)
             }
             LogicalNode::Over { .. } => Err(not_yet("OVER aggregates")),
-            LogicalNode::GroupWindowAggregate { input, window, keys, calls } => {
+            LogicalNode::GroupWindowAggregate {
+                input,
+                window,
+                keys,
+                calls,
+            } => {
                 let input = self.build(input)?;
                 self.build_group_window_aggregate(input, window, keys, calls, schema)
             }
-            LogicalNode::TemporalJoin { left, right, kind, time_column, on, .. } => {
+            LogicalNode::TemporalJoin {
+                left,
+                right,
+                kind,
+                time_column,
+                on,
+                ..
+            } => {
                 let left = self.build(left)?;
                 let right = self.build(right)?;
                 self.build_temporal_join(left, right, *kind, *time_column, on.clone(), schema)

@@ -1,8 +1,8 @@
 //! Regular joins: keys out of the condition, what is known of each side, keys of the result.
 
 use super::build::{calc, identity};
-use super::time_join::{interval_bounds, without_key_columns};
 use super::keys::{Key, behind_exchange, is_subset, normalized};
+use super::time_join::{interval_bounds, without_key_columns};
 use super::{JoinSide, Planner, StreamNode, StreamPlan};
 use crate::changelog::ChangelogMode;
 use crate::error::Result;

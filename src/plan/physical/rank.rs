@@ -74,12 +74,17 @@ fn build_window_rank(
         return Err(Error::plan("Window Top-N needs a constant number of rows"));
     };
     if !window.rowtime {
-        return Err(Error::plan("Processing time Window TopN is not supported yet."));
+        return Err(Error::plan(
+            "Processing time Window TopN is not supported yet.",
+        ));
     }
-    let is_window =
-        |i: &usize| *i == window.start || *i == window.end || Some(*i) == window.time;
-    let partition: Vec<usize> =
-        spec.partition.iter().copied().filter(|i| !is_window(i)).collect();
+    let is_window = |i: &usize| *i == window.start || *i == window.end || Some(*i) == window.time;
+    let partition: Vec<usize> = spec
+        .partition
+        .iter()
+        .copied()
+        .filter(|i| !is_window(i))
+        .collect();
     let by_time = match spec.order.as_slice() {
         [key] if input.schema.columns[key.column].is_rowtime() => Some(*key),
         _ => None,
@@ -92,7 +97,11 @@ fn build_window_rank(
                 windowing: window.windowing,
                 key: partition,
                 rowtime: key.column,
-                keep: if key.descending { Keep::LastRow } else { Keep::FirstRow },
+                keep: if key.descending {
+                    Keep::LastRow
+                } else {
+                    Keep::FirstRow
+                },
             }
         }
         _ => {

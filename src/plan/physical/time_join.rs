@@ -50,9 +50,17 @@ pub(super) fn interval_bounds(
             Some(_) => rest.push(conjunct),
         }
     }
-    let (left_time, right_time, Some(lower), Some(upper)) = bounds? else { return None };
+    let (left_time, right_time, Some(lower), Some(upper)) = bounds? else {
+        return None;
+    };
     let event_time = left.columns[left_time].is_rowtime();
-    let bounds = Bounds { left_time, right_time: right_time - width, lower, upper, event_time };
+    let bounds = Bounds {
+        left_time,
+        right_time: right_time - width,
+        lower,
+        upper,
+        event_time,
+    };
     Some((bounds, (!rest.is_empty()).then(|| and(rest))))
 }
 
@@ -67,12 +75,23 @@ type TimeBound = (usize, usize, Option<i64>, Option<i64>);
 
 /// A comparison of time attributes of both sides: their columns and the bounds of their distance.
 fn time_bound(e: &Expr, left: &Schema, right: &Schema) -> Option<TimeBound> {
-    let ExprKind::Compare { op, left: a, right: b } = &e.kind else { return None };
+    let ExprKind::Compare {
+        op,
+        left: a,
+        right: b,
+    } = &e.kind
+    else {
+        return None;
+    };
     let (a_column, a_shift) = shifted_column(a)?;
     let (b_column, b_shift) = shifted_column(b)?;
     let width = left.len();
     let attribute = |column: usize| {
-        if column < width { left.columns[column].time } else { right.columns[column - width].time }
+        if column < width {
+            left.columns[column].time
+        } else {
+            right.columns[column - width].time
+        }
     };
     if attribute(a_column).is_none() || attribute(a_column) != attribute(b_column) {
         return None;
@@ -143,8 +162,14 @@ impl Planner<'_> {
             append_only(input, "StreamPhysicalIntervalJoin")?;
         }
         let widths = (left.schema.len(), right.schema.len());
-        let JoinKeys { left, right, left_keys, right_keys, null_safe, rest } =
-            extract_keys(left, right, rest);
+        let JoinKeys {
+            left,
+            right,
+            left_keys,
+            right_keys,
+            null_safe,
+            rest,
+        } = extract_keys(left, right, rest);
         let output = crate::plan::binder::join_schema(&left.schema, &right.schema, kind);
         let wide_left = left.schema.len();
         let plan = StreamPlan {
@@ -209,8 +234,14 @@ impl Planner<'_> {
             window_columns(&right).ok_or_else(internal)?,
         );
         let widths = (left.schema.len(), right.schema.len());
-        let JoinKeys { left, right, left_keys, right_keys, null_safe, rest } =
-            extract_keys(left, right, rest);
+        let JoinKeys {
+            left,
+            right,
+            left_keys,
+            right_keys,
+            null_safe,
+            rest,
+        } = extract_keys(left, right, rest);
         let output = crate::plan::binder::join_schema(&left.schema, &right.schema, kind);
         let wide_left = left.schema.len();
         let plan = StreamPlan {
@@ -244,8 +275,10 @@ impl Planner<'_> {
         schema: Schema,
     ) -> Result<StreamPlan> {
         if left.schema.columns[time_column].time == Some(TimeAttribute::Proctime) {
-            return Err(Error::plan("Processing-time temporal join is not supported yet.")
-                .hint("use the row time of the left table, or a lookup table on the right"));
+            return Err(
+                Error::plan("Processing-time temporal join is not supported yet.")
+                    .hint("use the row time of the left table, or a lookup table on the right"),
+            );
         }
         let Some(right_time) = right.schema.columns.iter().position(|c| c.is_rowtime()) else {
             return Err(Error::plan(
@@ -256,8 +289,14 @@ impl Planner<'_> {
         };
         let widths = (left.schema.len(), right.schema.len());
         let versioned_keys = right.unique_keys.clone();
-        let JoinKeys { left, right, left_keys, right_keys, null_safe, rest } =
-            extract_keys(left, right, Some(on));
+        let JoinKeys {
+            left,
+            right,
+            left_keys,
+            right_keys,
+            null_safe,
+            rest,
+        } = extract_keys(left, right, Some(on));
         if versioned_keys.is_empty() {
             return Err(Error::plan(
                 "Event-Time Temporal Table Join requires both primary key and row time attribute in \
@@ -313,7 +352,14 @@ pub(super) fn append_only(input: &StreamPlan, operator: &str) -> Result<()> {
 
 /// `column = column`, the lower one first.
 fn equal_columns(e: &Expr) -> Option<(usize, usize)> {
-    let ExprKind::Compare { op: CompareOp::Eq, left, right } = &e.kind else { return None };
+    let ExprKind::Compare {
+        op: CompareOp::Eq,
+        left,
+        right,
+    } = &e.kind
+    else {
+        return None;
+    };
     let (a, b) = (left.as_column()?, right.as_column()?);
     Some((a.min(b), a.max(b)))
 }

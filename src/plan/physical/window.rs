@@ -25,7 +25,9 @@ pub(super) struct WindowColumns {
 /// The window columns of a plan's output, if rows belong to windows.
 pub(super) fn window_columns(plan: &StreamPlan) -> Option<WindowColumns> {
     match &plan.node {
-        StreamNode::WindowTableFunction { windowing, time, .. } => {
+        StreamNode::WindowTableFunction {
+            windowing, time, ..
+        } => {
             let width = plan.input().schema.len();
             Some(WindowColumns {
                 start: width,
@@ -38,7 +40,9 @@ pub(super) fn window_columns(plan: &StreamPlan) -> Option<WindowColumns> {
         StreamNode::Calc { projection, .. } => {
             let below = window_columns(plan.input())?;
             let place = |column: usize| {
-                projection.iter().position(|e| e.as_column() == Some(column))
+                projection
+                    .iter()
+                    .position(|e| e.as_column() == Some(column))
             };
             Some(WindowColumns {
                 start: place(below.start)?,
@@ -52,10 +56,19 @@ pub(super) fn window_columns(plan: &StreamPlan) -> Option<WindowColumns> {
             let kept = |column: usize| sets.iter().all(|(nulled, _)| !nulled.contains(&column));
             (kept(below.start) && kept(below.end)).then_some(below)
         }
-        StreamNode::WindowAggregate { keys, calls, properties, windowing, source } => {
+        StreamNode::WindowAggregate {
+            keys,
+            calls,
+            properties,
+            windowing,
+            source,
+        } => {
             let first = keys.len() + calls.len();
             let place = |wanted: WindowProperty| {
-                properties.iter().position(|p| *p == wanted).map(|i| first + i)
+                properties
+                    .iter()
+                    .position(|p| *p == wanted)
+                    .map(|i| first + i)
             };
             Some(WindowColumns {
                 start: place(WindowProperty::Start)?,
@@ -76,7 +89,8 @@ pub(super) fn window_columns(plan: &StreamPlan) -> Option<WindowColumns> {
 impl Planner<'_> {
     /// The zone in which windows on `time` are cut: that of the session for instants.
     fn windowing(&self, kind: WindowKind, time: &Column) -> Windowing {
-        let instant = time.is_proctime() || matches!(time.data_type.kind, TypeKind::TimestampLtz(_));
+        let instant =
+            time.is_proctime() || matches!(time.data_type.kind, TypeKind::TimestampLtz(_));
         Windowing::new(kind, instant.then(|| self.config.time_zone()))
     }
 
@@ -116,7 +130,9 @@ impl Planner<'_> {
         calls: &[AggregateCall],
         schema: &Schema,
     ) -> Result<std::result::Result<StreamPlan, Box<StreamPlan>>> {
-        let Some(window) = window_columns(&input) else { return Ok(Err(Box::new(input))) };
+        let Some(window) = window_columns(&input) else {
+            return Ok(Err(Box::new(input)));
+        };
         if !keys.contains(&window.start) || !keys.contains(&window.end) {
             return Ok(Err(Box::new(input)));
         }
@@ -128,7 +144,10 @@ impl Planner<'_> {
                  slide, but got size {size} ms and slide {slide} ms"
             )));
         }
-        for prefix in ["table.exec.emit.early-fire.enabled", "table.exec.emit.late-fire.enabled"] {
+        for prefix in [
+            "table.exec.emit.early-fire.enabled",
+            "table.exec.emit.late-fire.enabled",
+        ] {
             if self.config.bool(prefix, false) {
                 return Err(Error::plan(
                     "Currently, window table function based aggregate doesn't support early-fire \
@@ -282,7 +301,11 @@ impl WindowAggregateParts {
         let used: Vec<usize> = groups
             .iter()
             .copied()
-            .chain(calls.iter().flat_map(|c| c.args.iter().copied().chain(c.filter)))
+            .chain(
+                calls
+                    .iter()
+                    .flat_map(|c| c.args.iter().copied().chain(c.filter)),
+            )
             .collect();
         match from_time(&input, &used, groups) {
             Some((input, map, time)) => {
@@ -306,7 +329,10 @@ impl WindowAggregateParts {
                 input,
                 groups: groups.to_vec(),
                 calls: calls.to_vec(),
-                source: WindowSource::Attached { start: window.start, end: window.end },
+                source: WindowSource::Attached {
+                    start: window.start,
+                    end: window.end,
+                },
             },
         }
     }
@@ -320,17 +346,27 @@ fn from_time(
     groups: &[usize],
 ) -> Option<(StreamPlan, Vec<Option<usize>>, WindowTime)> {
     match &plan.node {
-        StreamNode::WindowTableFunction { time, partition, .. } => {
+        StreamNode::WindowTableFunction {
+            time, partition, ..
+        } => {
             let width = plan.input().schema.len();
             if used.iter().any(|i| *i >= width) || !same_columns(partition, groups) {
                 return None;
             }
-            let map = (0..plan.schema.len()).map(|i| (i < width).then_some(i)).collect();
+            let map = (0..plan.schema.len())
+                .map(|i| (i < width).then_some(i))
+                .collect();
             Some((plan.input().clone(), map, *time))
         }
-        StreamNode::Calc { condition, projection } => {
+        StreamNode::Calc {
+            condition,
+            projection,
+        } => {
             let function = plan.input();
-            let StreamNode::WindowTableFunction { time, partition, .. } = &function.node else {
+            let StreamNode::WindowTableFunction {
+                time, partition, ..
+            } = &function.node
+            else {
                 return None;
             };
             let below = function.input();
@@ -369,7 +405,11 @@ fn from_time(
                     WindowTime::Rowtime(at)
                 }
             };
-            Some((calc(below.clone(), condition.clone(), exprs, schema), map, time))
+            Some((
+                calc(below.clone(), condition.clone(), exprs, schema),
+                map,
+                time,
+            ))
         }
         _ => None,
     }

@@ -34,8 +34,8 @@ use crate::operators::sink_upsert_materializer::{
 };
 use crate::operators::temporal_sort::{TemporalSort, TemporalSortSpec};
 use crate::operators::values::Values;
-use crate::operators::windowing::WindowKind;
 use crate::operators::watermark_assigner::{WatermarkAssigner, WatermarkAssignerSpec};
+use crate::operators::windowing::WindowKind;
 use crate::operators::{Operator, OperatorContext};
 use crate::types::Schema;
 
@@ -508,14 +508,16 @@ fn keyed_by(node: &StreamNode) -> Option<Vec<Vec<usize>>> {
         | StreamNode::TemporalJoin { keys, .. } => {
             Some(vec![keys.left.clone(), keys.right.clone()])
         }
-        StreamNode::WindowRank { partition: keys, .. }
+        StreamNode::WindowRank {
+            partition: keys, ..
+        }
         | StreamNode::WindowDeduplicate { key: keys, .. } => Some(vec![keys.clone()]),
         StreamNode::TemporalSort { .. } => Some(vec![Vec::new()]),
-        StreamNode::WindowTableFunction { windowing, partition, .. }
-            if matches!(windowing.kind, WindowKind::Session { .. }) =>
-        {
-            Some(vec![partition.clone()])
-        }
+        StreamNode::WindowTableFunction {
+            windowing,
+            partition,
+            ..
+        } if matches!(windowing.kind, WindowKind::Session { .. }) => Some(vec![partition.clone()]),
         _ => None,
     }
 }

@@ -16,7 +16,11 @@ use crate::plan::physical::{StreamNode, StreamPlan};
 pub(super) fn operator(plan: &StreamPlan, config: &Configuration) -> Option<OperatorFactory> {
     let schema_of = |i: usize| plan.inputs[i].schema.clone();
     Some(match &plan.node {
-        StreamNode::WindowTableFunction { windowing, time, partition } => {
+        StreamNode::WindowTableFunction {
+            windowing,
+            time,
+            partition,
+        } => {
             let spec = WindowTableFunctionSpec {
                 input: schema_of(0),
                 time: *time,
@@ -26,7 +30,13 @@ pub(super) fn operator(plan: &StreamPlan, config: &Configuration) -> Option<Oper
             };
             factory(move |context| window_table_function(&spec, context))
         }
-        StreamNode::WindowAggregate { keys, calls, source, windowing, properties } => {
+        StreamNode::WindowAggregate {
+            keys,
+            calls,
+            source,
+            windowing,
+            properties,
+        } => {
             let spec = WindowAggregateSpec {
                 input: schema_of(0),
                 group_by: keys.clone(),
@@ -61,7 +71,13 @@ pub(super) fn operator(plan: &StreamPlan, config: &Configuration) -> Option<Oper
             };
             factory(move |context| Ok(Box::new(WindowRank::new(&spec, context)?)))
         }
-        StreamNode::WindowDeduplicate { window_end, windowing, key, rowtime, keep } => {
+        StreamNode::WindowDeduplicate {
+            window_end,
+            windowing,
+            key,
+            rowtime,
+            keep,
+        } => {
             let spec = WindowDeduplicateSpec {
                 schema: schema_of(0),
                 window_end: *window_end,
@@ -72,7 +88,14 @@ pub(super) fn operator(plan: &StreamPlan, config: &Configuration) -> Option<Oper
             };
             factory(move |context| Ok(Box::new(WindowDeduplicate::new(&spec, context)?)))
         }
-        StreamNode::IntervalJoin { join_type, keys, event_time, lower, upper, condition } => {
+        StreamNode::IntervalJoin {
+            join_type,
+            keys,
+            event_time,
+            lower,
+            upper,
+            condition,
+        } => {
             let side = |i: usize, keys: &[usize], time: usize| IntervalJoinInput {
                 schema: schema_of(i),
                 keys: keys.to_vec(),
@@ -93,7 +116,12 @@ pub(super) fn operator(plan: &StreamPlan, config: &Configuration) -> Option<Oper
             };
             factory(move |context| Ok(Box::new(IntervalJoin::new(spec.clone(), context)?)))
         }
-        StreamNode::WindowJoin { join_type, keys, windowing, condition } => {
+        StreamNode::WindowJoin {
+            join_type,
+            keys,
+            windowing,
+            condition,
+        } => {
             let side = |i: usize, keys: &[usize], window_end: usize| WindowJoinInput {
                 schema: schema_of(i),
                 keys: keys.to_vec(),
@@ -110,7 +138,11 @@ pub(super) fn operator(plan: &StreamPlan, config: &Configuration) -> Option<Oper
             };
             factory(move |context| Ok(Box::new(WindowJoin::new(spec.clone(), context)?)))
         }
-        StreamNode::TemporalJoin { join_type, keys, condition } => {
+        StreamNode::TemporalJoin {
+            join_type,
+            keys,
+            condition,
+        } => {
             let side = |i: usize, keys: &[usize], time: usize| TemporalJoinInput {
                 schema: schema_of(i),
                 keys: keys.to_vec(),
