@@ -150,7 +150,7 @@ impl KeyEncoder {
         match &self.layout {
             Layout::Empty => {
                 out.form = Form::Empty;
-                out.hashes.resize(len, NULL_HASH);
+                out.hashes.resize(len, hash_bytes(&[]));
             }
             Layout::Word(_) => {
                 let words = out.words();
@@ -219,7 +219,6 @@ impl KeyEncoder {
                 _ => Keys::Bytes {
                     arena: ByteArena::default(),
                     offsets: Vec::new(),
-                    hashes: Vec::new(),
                 },
             },
             slots: 0,
@@ -381,7 +380,6 @@ enum Keys {
     Bytes {
         arena: ByteArena,
         offsets: Vec<Offset>,
-        hashes: Vec<u64>,
     },
 }
 
@@ -456,18 +454,10 @@ impl KeyTable {
                 let word = new[i];
                 self.table.find(hash, |slot| words[*slot as usize] == word)
             }
-            (
-                Keys::Bytes {
-                    arena,
-                    offsets,
-                    hashes,
-                },
-                _,
-            ) => {
+            (Keys::Bytes { arena, offsets }, _) => {
                 let bytes = keys.bytes(i);
-                self.table.find(hash, |slot| {
-                    hashes[*slot as usize] == hash && arena.get(offsets[*slot as usize]) == bytes
-                })
+                self.table
+                    .find(hash, |slot| arena.get(offsets[*slot as usize]) == bytes)
             }
             (Keys::Words { .. }, _) => None,
         };
@@ -509,22 +499,13 @@ impl KeyTable {
                 let rehash = |s: &u32| hash_word(u64::from_le_bytes(words[*s as usize]));
                 self.table.insert_unique(hash, slot, rehash);
             }
-            (
-                Keys::Bytes {
-                    arena,
-                    offsets,
-                    hashes,
-                },
-                _,
-            ) => {
+            (Keys::Bytes { arena, offsets }, _) => {
                 if index >= offsets.len() {
                     grow(offsets, index + 1, VACANT);
-                    grow(hashes, index + 1, 0);
                 }
                 offsets[index] = arena.push(keys.bytes(i));
-                hashes[index] = hash;
                 self.table
-                    .insert_unique(hash, slot, |s| hashes[*s as usize]);
+                    .insert_unique(hash, slot, |s| hash_bytes(arena.get(offsets[*s as usize])));
             }
             (Keys::Words { .. }, _) => {
                 return Err(Error::internal("keys of another encoder"));
@@ -553,12 +534,11 @@ impl KeyTable {
                     }
                 }
             }
-            Keys::Bytes {
-                arena,
-                offsets,
-                hashes,
-            } => {
-                if let Ok(entry) = self.table.find_entry(hashes[index], |s| *s == slot) {
+            Keys::Bytes { arena, offsets } => {
+                if let Ok(entry) = self
+                    .table
+                    .find_entry(hash_bytes(arena.get(offsets[index])), |s| *s == slot)
+                {
                     entry.remove();
                 }
                 arena.release(std::mem::replace(&mut offsets[index], VACANT));
@@ -632,11 +612,7 @@ impl KeyTable {
     pub fn memory_size(&self) -> usize {
         let keys = match &self.keys {
             Keys::Words { words, live, .. } => (words.capacity() + live.capacity()) * 8,
-            Keys::Bytes {
-                arena,
-                offsets,
-                hashes,
-            } => arena.memory_size() + (offsets.capacity() + hashes.capacity()) * 8,
+            Keys::Bytes { arena, offsets } => arena.memory_size() + offsets.capacity() * 8,
         };
         keys + self.table.allocation_size() + (self.free.capacity() + self.vacated.capacity()) * 4
     }

@@ -354,14 +354,28 @@ impl MapOrder {
     fn sort(&mut self, keys: &[ArrayRef], len: usize) -> Result<Vec<u32>> {
         self.buckets.grow(len);
         self.codec.encode(keys, len, &mut self.rows)?;
-        let mut places: Vec<(u32, u32)> = (0..len)
-            .zip(0..)
-            .map(|(i, position)| {
-                let hash = binary_row::hash(self.rows.get(i));
-                (self.buckets.of(hash), position)
-            })
+        let places: Vec<u32> = (0..len)
+            .map(|i| self.buckets.of(binary_row::hash(self.rows.get(i))))
             .collect();
-        places.sort_unstable();
-        Ok(places.into_iter().map(|(_, position)| position).collect())
+        if len < self.buckets.count() as usize / 16 {
+            let mut order: Vec<u32> = (0..).take(len).collect();
+            order.sort_by_key(|position| places[*position as usize]);
+            return Ok(order);
+        }
+        // Sorted by counting: where each bucket's keys begin, then every key to its place.
+        let mut next = vec![0_u32; self.buckets.count() as usize + 1];
+        for place in &places {
+            next[*place as usize + 1] += 1;
+        }
+        for i in 1..next.len() {
+            next[i] += next[i - 1];
+        }
+        let mut order = vec![0; len];
+        for (position, place) in (0..).zip(places) {
+            let to = &mut next[place as usize];
+            order[*to as usize] = position;
+            *to += 1;
+        }
+        Ok(order)
     }
 }
