@@ -108,8 +108,7 @@ pub(super) fn parse(token: &Token) -> Result<Vec<Hint>> {
             list: Vec::new(),
         };
         if rest.next_if(|t| t.is_symbol("(")).is_some() {
-            loop {
-                let Some(first) = rest.next() else { break };
+            while let Some(first) = rest.next() {
                 if first.is_symbol(")") && hint.options.is_empty() && hint.list.is_empty() {
                     break;
                 }

@@ -58,6 +58,7 @@
 //! `(a - b) DAY TO SECOND`, `JSON_OBJECTAGG('NULL', k, v)`, `JSON_ARRAY('ABSENT', v, ..)`, `JSON_ARRAYAGG('ABSENT', v)`.
 
 pub mod ast;
+mod escapes;
 pub mod hints;
 mod keywords;
 mod lexer;

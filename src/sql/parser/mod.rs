@@ -6,12 +6,18 @@
 //! sibling owns a part of the grammar.
 
 mod alter;
+mod build;
 mod calls;
 mod ddl;
+mod errors;
 mod expr;
 mod from;
+mod interval;
+mod json;
 mod match_recognize;
+mod operand;
 mod query;
+mod select;
 mod show;
 mod statement;
 mod table;
@@ -27,7 +33,7 @@ use sqlparser::ast::{Expr, Ident, ObjectName, Query};
 use super::ast::{SqlExpr, SqlOption, SqlQuery, Statement};
 use super::keywords;
 use super::lexer::{Token, TokenKind, tokenize};
-use crate::error::{Error, Result, Span, did_you_mean};
+use crate::error::{Error, Result, Span};
 use crate::types::DataType;
 
 /// How deep parentheses, subqueries and operators may nest.
@@ -379,93 +385,14 @@ impl<'a> FlinkParser<'a> {
             span,
         })
     }
-
-    // -- errors --------------------------------------------------------------------------------
-
-    /// The error of the next token where `expected` should have been.
-    fn unexpected(&self, expected: &str) -> Error {
-        self.unexpected_of(expected, &[])
-    }
-
-    /// The same, with the keywords that would have been right.
-    fn unexpected_of(&self, expected: &str, candidates: &[&str]) -> Error {
-        let token = self.peek();
-        let error = if token.kind == TokenKind::End {
-            Error::parse(format!("The statement ends where {expected} is expected"))
-        } else {
-            let encountered = self.text_of(token.span);
-            let shown = encountered.lines().next().unwrap_or_default();
-            let shown = match shown.char_indices().nth(40) {
-                Some((cut, _)) => format!("{}...", &shown[..cut]),
-                None => shown.to_string(),
-            };
-            Error::parse(format!(
-                "Encountered \"{shown}\" where {expected} is expected"
-            ))
-        };
-        let error = error.at(token.span);
-        match self.hint_for(token, expected, candidates) {
-            Some(hint) => error.hint(hint),
-            None => error,
-        }
-    }
-
-    /// What the user may have meant by `token`.
-    fn hint_for(&self, token: &Token, expected: &str, candidates: &[&str]) -> Option<String> {
-        if token.kind == TokenKind::DoubleQuoted {
-            return Some("strings are in single quotes, names in backticks".into());
-        }
-        // a misspelt clause was taken for an alias
-        let before = &self.tokens[self.position.saturating_sub(1)];
-        if candidates.is_empty()
-            && before.kind == TokenKind::Word
-            && !keywords::is_reserved(&before.text.to_ascii_uppercase())
-            && let Some(clause) = misspelt(&before.text, CLAUSES)
-        {
-            return Some(format!("did you mean {clause} instead of {}?", before.text));
-        }
-        if token.kind != TokenKind::Word {
-            return None;
-        }
-        if let Some(meant) = misspelt(&token.text, candidates) {
-            return Some(format!("did you mean {meant}?"));
-        }
-        let upper = token.text.to_ascii_uppercase();
-        let wants_name = matches!(expected, "a name" | "an alias" | "an expression");
-        (wants_name && keywords::is_reserved(&upper)).then(|| {
-            format!(
-                "{upper} is a reserved word: as a name it is written `{}`",
-                token.text
-            )
-        })
-    }
-
-    #[expect(clippy::unused_self, reason = "reads as the other errors do")]
-    fn error(&self, message: impl Into<String>, span: Span) -> Error {
-        Error::parse(message).at(span)
-    }
-}
-
-/// The words that start a clause of a query.
-const CLAUSES: &[&str] = &[
-    "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "UNION", "JOIN", "WINDOW",
-    "QUALIFY",
-];
-
-/// The keyword that `word` is nearly.
-fn misspelt<'k>(word: &str, keywords: &[&'k str]) -> Option<&'k str> {
-    if word.len() < 3 {
-        return None;
-    }
-    did_you_mean(word, keywords.iter().copied()).filter(|k| !k.eq_ignore_ascii_case(word))
 }
 
 /// A call of `name` without arguments.
 pub(super) fn bare_function(name: ObjectName) -> sqlparser::ast::Function {
-    expr::function(name, Vec::new())
+    build::function(name, Vec::new())
 }
 
 /// A call of `name`, for hints.
 pub(super) fn expr_call(name: Ident, args: Vec<Expr>) -> Expr {
-    expr::call_of(name, args)
+    build::call_of(name, args)
 }

@@ -4,8 +4,11 @@
 //! DESCRIBE shows computed columns and watermarks so, SHOW CREATE whole queries. The text parses back
 //! to the same AST.
 
+mod calls;
 mod expr;
 mod functions;
+mod match_recognize;
+mod operand;
 mod query;
 
 #[cfg(test)]
