@@ -8,6 +8,7 @@ pub mod changelog_normalize;
 mod changes;
 pub mod constraint_enforcer;
 mod counted_keys;
+pub mod correlate;
 pub mod deduplicate;
 pub mod drop_update_before;
 pub mod expand;
