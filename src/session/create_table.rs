@@ -250,6 +250,12 @@ impl<'s> TableBuilder<'s> {
             ))
             .at(watermark.span));
         };
+        if column.time == Some(TimeAttribute::Proctime) {
+            return Err(Error::plan(
+                "A watermark can not be defined for a processing-time attribute.",
+            )
+            .at(watermark.span));
+        }
         let fits = |t: &DataType| matches!(t.kind, TypeKind::Timestamp(p) | TypeKind::TimestampLtz(p) if p <= 3);
         if !fits(&column.data_type) {
             return Err(Error::plan(format!(

@@ -139,6 +139,16 @@ impl Session {
                 Ok((name, bound))
             })
             .collect::<Result<Vec<_>>>()?;
+        for (name, _) in &fixed {
+            if !table.partitioned_by.contains(name) {
+                return Err(Error::plan(format!(
+                    "Static partition column '{name}' should be in the partition keys list [{}] for \
+                     table '{}'.",
+                    table.partitioned_by.join(", "),
+                    table.path
+                )));
+            }
+        }
         let targets = targets(insert, table, &writable, &fixed)?;
         check_types(&query, &targets, table)?;
         let mut exprs = Vec::new();

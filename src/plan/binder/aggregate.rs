@@ -10,7 +10,6 @@ use crate::aggregates::{self, AggregateFunction, CallContext};
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::functions::Arg;
-use crate::operators::windowing::WindowKind;
 use crate::plan::logical::{AggregateCall, LogicalNode, LogicalPlan, WindowSpec};
 use crate::types::{Column, Schema, TimeAttribute, TypeKind};
 
@@ -34,6 +33,17 @@ pub(super) enum PendingFunction {
 }
 
 impl PendingAggregate {
+    /// A plain call of `function` on `args`.
+    pub(super) fn new(name: &str, args: Vec<Expr>, function: AggregateFunction) -> Self {
+        Self {
+            name: name.into(),
+            args,
+            distinct: false,
+            filter: None,
+            function: PendingFunction::Aggregate(function),
+        }
+    }
+
     fn same(&self, other: &Self) -> bool {
         self.name == other.name
             && self.distinct == other.distinct
@@ -639,13 +649,6 @@ fn group_window(
     window: &GroupWindow,
     calls: Vec<AggregateCall>,
 ) -> Result<LogicalPlan> {
-    if let WindowKind::Hop { slide, size, .. } = window.shape
-        && size < slide
-    {
-        return Err(Error::plan(
-            "The size of HOP must not be smaller than its slide",
-        ));
-    }
     let keys: Vec<usize> = (0..keys).collect();
     let mut output = input.schema.project(&keys);
     output.columns.extend(

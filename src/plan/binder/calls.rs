@@ -28,6 +28,13 @@ impl Binder<'_> {
         if let Some((time, _)) = args.split_first()
             && super::window::window_property(&name, None).is_some()
         {
+            let window = name.split('_').next().unwrap_or_default();
+            if context.group_window.as_deref() != Some(&super::window::window_call(window, &args)) {
+                return Err(Error::plan(format!(
+                    "Call to auxiliary group function '{name}' must have matching call to group \
+                     function '${window}' in GROUP BY clause"
+                )));
+            }
             let clause = context.aggregates.take();
             let time = self.bind_expr(time, context);
             context.aggregates = clause;

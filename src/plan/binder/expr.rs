@@ -41,6 +41,8 @@ pub(super) struct Context<'c, 's> {
     pub(super) named_windows: &'c [ast::NamedWindowDefinition],
     /// The clause, for messages.
     pub(super) clause: &'static str,
+    /// The deprecated group window of the block, as text.
+    pub(super) group_window: Option<String>,
     /// Whether the block has group keys.
     pub(super) grouped: bool,
 }
@@ -55,6 +57,7 @@ impl<'c, 's> Context<'c, 's> {
             subqueries: None,
             named_windows: &[],
             clause: "this expression",
+            group_window: None,
             grouped: false,
         }
     }
@@ -625,7 +628,9 @@ pub(crate) fn case(branches: Vec<(Expr, Expr)>, otherwise: Expr) -> Result<Expr>
 /// An explicit cast.
 pub(crate) fn cast(input: Expr, target: &DataType, mode: CastMode) -> Result<Expr> {
     coerce::explicit_cast_allowed(&input.data_type, target)?;
-    if input.data_type.kind == target.kind && mode == CastMode::Strict {
+    // a cast of a time attribute makes a plain timestamp of it, even to the same type
+    let plain = !target.kind.is_timestamp();
+    if input.data_type.kind == target.kind && mode == CastMode::Strict && plain {
         return Ok(input);
     }
     let nullable = input.data_type.nullable || mode == CastMode::Try;

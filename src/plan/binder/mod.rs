@@ -84,7 +84,9 @@ impl<'a> Binder<'a> {
     /// # Errors
     /// When a name is unknown, types do not fit, or a form is not supported; with its position.
     pub fn bind(&mut self, query: &ast::Query) -> Result<LogicalPlan> {
-        self.bind_query(query, None)
+        let mut plan = self.bind_query(query, None)?;
+        select::uniquify(&mut plan.schema);
+        Ok(plan)
     }
 
     /// Binds an expression over the columns of `schema`: a computed column, a watermark, a

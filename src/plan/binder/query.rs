@@ -8,7 +8,7 @@ use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 use super::aggregate::GroupBy;
 use super::expr::{Context, and, boolean, case, compare};
 use super::scope::Scope;
-use super::select::{BoundSelect, uniquify};
+use super::select::BoundSelect;
 use super::{Binder, literal};
 use crate::aggregates::CallContext;
 use crate::error::{Error, Result};
@@ -383,6 +383,11 @@ impl Binder<'_> {
                 .iter()
                 .map(|e| self.bind_expr(e, &mut Context::scalar(&scope)))
                 .collect::<Result<Vec<_>>>()?;
+            if bound.iter().any(|e| e.data_type.kind == TypeKind::Null) {
+                return Err(
+                    Error::plan("Illegal use of 'NULL'").hint("give it a type: CAST(NULL AS type)")
+                );
+            }
             if rows
                 .first()
                 .is_some_and(|first: &Vec<Expr>| first.len() != bound.len())
@@ -546,7 +551,6 @@ pub(super) fn rename_columns(
     for (column, name) in plan.schema.columns.iter_mut().zip(&alias.columns) {
         column.name.clone_from(&name.name.value);
     }
-    uniquify(&mut plan.schema);
     Ok(plan)
 }
 

@@ -63,6 +63,7 @@ impl Binder<'_> {
             subqueries: Some(Vec::new()),
             named_windows: &select.named_window,
             grouped: group.present,
+            group_window: group.window.as_ref().map(|w| w.call.clone()),
             ..Context::condition(&scope, "SELECT")
         };
         let mut items = Vec::new();
@@ -184,7 +185,6 @@ impl Binder<'_> {
             schema.columns.push(column);
             exprs.push(item.expr);
         }
-        uniquify(&mut schema);
         let mut sort = Vec::new();
         for (key, descending, nulls_first) in order_keys {
             let column = match key {
@@ -242,6 +242,7 @@ impl Binder<'_> {
                 if context.scope.columns.is_empty() {
                     return self.refuse(item, "SELECT * without FROM");
                 }
+                check_star(&context.scope.columns)?;
                 let star = context.scope.columns.iter().filter(|c| c.in_star);
                 items.extend(star.map(|c| Item {
                     name: c.name.clone(),
@@ -322,6 +323,22 @@ impl Binder<'_> {
         let _ = distinct;
         Ok(OrderKey::Expr(self.bind_expr(&item.expr, context)?))
     }
+}
+
+/// Refuses `*` over a table that has two columns of one name.
+fn check_star(columns: &[super::scope::ScopeColumn]) -> Result<()> {
+    for (i, column) in columns.iter().enumerate() {
+        let same = |other: &&super::scope::ScopeColumn| {
+            other.name == column.name && other.qualifier == column.qualifier
+        };
+        if column.in_star && columns[..i].iter().filter(|c| c.in_star).any(|c| same(&c)) {
+            return Err(
+                Error::plan(format!("Column '{}' is ambiguous", column.name))
+                    .hint("give the columns of the subquery different names"),
+            );
+        }
+    }
+    Ok(())
 }
 
 enum OrderKey {

@@ -5,7 +5,7 @@
 
 use sqlparser::ast;
 
-use super::aggregate::GroupBy;
+use super::aggregate::{GroupBy, PendingAggregate};
 use super::decorrelate::{Decorrelated, decorrelate};
 use super::expr::{Context, SUBQUERY_BASE, and, boolean, case, compare, is_null, or};
 use super::from::join;
@@ -15,7 +15,7 @@ use crate::aggregates::CallContext;
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::plan::logical::{AggregateCall, JoinKind, LogicalNode, LogicalPlan};
-use crate::types::{Column, TypeKind};
+use crate::types::{Column, Schema, TypeKind};
 
 /// A subquery used as a value.
 pub(super) struct PendingSubquery {
@@ -195,6 +195,11 @@ impl Binder<'_> {
             conditions,
             ..
         } = decorrelate(right, width)?;
+        let right = if conditions.is_empty() && test.left.is_none() {
+            self.exists_row(right)?
+        } else {
+            right
+        };
         let mut on = Vec::new();
         for (i, value) in values.into_iter().enumerate() {
             debug_assert!(i < shown);
@@ -223,6 +228,32 @@ impl Binder<'_> {
         };
         let on = (!on.is_empty()).then(|| and(on));
         Ok(join(left, right, kind, on, (None, None)))
+    }
+
+    /// One row if `plan` has any.
+    fn exists_row(&mut self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        let schema = Schema::new(vec![Column::new("i", TypeKind::Boolean.not_null())]);
+        let marked = plan.project(vec![literal::boolean(true)], schema);
+        let context = CallContext {
+            grouped: false,
+            filtered: false,
+            distinct: false,
+        };
+        let (function, args) = self.resolve_aggregate("MIN", vec![marked.column(0)], context)?;
+        let pending = PendingAggregate::new("MIN", args, function);
+        let least = self.plan_aggregate(marked, &mut GroupBy::default(), &[pending], None)?;
+        let found = is_null(least.column(0), true);
+        Ok(least.filter(found))
+    }
+
+    fn count(&self, args: Vec<Expr>) -> Result<PendingAggregate> {
+        let context = CallContext {
+            grouped: false,
+            filtered: false,
+            distinct: false,
+        };
+        let (function, args) = self.resolve_aggregate("COUNT", args, context)?;
+        Ok(PendingAggregate::new("COUNT", args, function))
     }
 
     /// Left-joins subqueries used as values to `plan`; the answers are the values, over the columns
@@ -407,38 +438,23 @@ impl Binder<'_> {
         let mut counts = None;
         if nullable {
             // number of rows, and of rows without NULL
-            let mut calls = Vec::new();
-            let mut schema = crate::types::Schema::default();
-            for (i, args) in [Vec::new(), shown.clone()].into_iter().enumerate() {
-                let columns = args.iter().map(|a| right.column(*a)).collect();
-                let call = CallContext {
-                    grouped: false,
-                    filtered: false,
-                    distinct: false,
-                };
-                let (function, _) = self.resolve_aggregate("COUNT", columns, call)?;
-                schema
-                    .columns
-                    .push(Column::new(format!("$c{i}"), function.returns().clone()));
-                calls.push(AggregateCall {
-                    data_type: function.returns().clone(),
-                    function,
-                    args,
-                    distinct: false,
-                    filter: None,
-                    name: format!("$c{i}"),
-                });
+            let known = and(shown
+                .iter()
+                .map(|i| is_null(right.column(*i), true))
+                .collect());
+            let mark = case(
+                vec![(known, literal::boolean(true))],
+                literal::typed_null(&TypeKind::Boolean.nullable())?,
+            )?;
+            let schema = Schema::new(vec![Column::new("$known", mark.data_type.clone())]);
+            let marks = right.clone().project(vec![mark], schema);
+            let mut group = GroupBy::default();
+            let mut pending = Vec::new();
+            for args in [Vec::new(), vec![marks.column(0)]] {
+                pending.push(self.count(args)?);
             }
-            let counted = LogicalPlan::new(
-                LogicalNode::Aggregate {
-                    input: Box::new(right.clone()),
-                    keys: Vec::new(),
-                    calls,
-                    ttl: None,
-                },
-                schema,
-            );
-            left = join(left, counted, JoinKind::Left, None, (None, None));
+            let counted = self.plan_aggregate(marks, &mut group, &pending, None)?;
+            left = join(left, counted, JoinKind::Inner, None, (None, None));
             counts = Some((left.column(width), left.column(width + 1)));
         }
         let inner = left.schema.len();
@@ -457,8 +473,6 @@ impl Binder<'_> {
         let Some((rows, known)) = counts else {
             return Ok((joined, found));
         };
-        let zero = |e: Expr| super::calls::coalesce(vec![e, literal::bigint(0)]);
-        let (rows, known) = (zero(rows)?, zero(known)?);
         let null_left = or(values.iter().map(|v| is_null(v.clone(), false)).collect());
         let unknown = literal::typed_null(&TypeKind::Boolean.nullable())?;
         let value = case(
@@ -481,8 +495,7 @@ impl Binder<'_> {
         let distinct = if columns.is_empty() {
             // one row if there is any
             let mark = literal::boolean(true);
-            let schema =
-                crate::types::Schema::new(vec![Column::new("$mark", TypeKind::Boolean.not_null())]);
+            let schema = Schema::new(vec![Column::new("$mark", TypeKind::Boolean.not_null())]);
             let marked = plan.project(vec![mark], schema);
             let mut group = GroupBy::all_columns(&marked);
             return self.plan_aggregate(marked, &mut group, &[], None);
@@ -519,35 +532,12 @@ impl Binder<'_> {
         let Decorrelated {
             plan: right,
             conditions,
-            counts,
+            ..
         } = decorrelate(right, width)?;
         let on = (!conditions.is_empty()).then(|| and(conditions));
-        let correlated = on.is_some();
-        // a global aggregate has a row for every left row
-        let kind = if correlated && counts.iter().any(|c| *c) {
-            JoinKind::Left
-        } else {
-            kind
-        };
         let joined = join(left, right, kind, on, (None, None));
-        if !counts.iter().any(|c| *c) || !correlated {
-            let kept: Vec<usize> = (0..width + shown).collect();
-            return Ok(joined.project_columns(&kept));
-        }
-        let mut exprs = Vec::new();
-        let mut schema = crate::types::Schema::default();
-        for i in 0..width + shown {
-            let mut column = joined.schema.columns[i].clone();
-            let mut e = joined.column(i);
-            if i >= width && counts[i - width] {
-                let zero = literal::bigint(0).cast_to(&e.data_type);
-                e = super::calls::coalesce(vec![e, zero])?;
-                column.data_type = e.data_type.clone();
-            }
-            schema.columns.push(column);
-            exprs.push(e);
-        }
-        Ok(joined.project(exprs, schema))
+        let kept: Vec<usize> = (0..width + shown).collect();
+        Ok(joined.project_columns(&kept))
     }
 }
 
@@ -633,7 +623,9 @@ fn same_row(left: Vec<Expr>, plan: LogicalPlan) -> Result<(Vec<Expr>, LogicalPla
 /// Whether a plan has exactly one row a correlation key: a global aggregate, through projections.
 fn has_one_row(plan: &LogicalPlan, correlated: bool) -> bool {
     match &plan.node {
-        LogicalNode::Project { input, .. } => has_one_row(input, correlated),
+        LogicalNode::Project { input, exprs } => {
+            exprs.iter().all(|e| e.as_column().is_some()) && has_one_row(input, correlated)
+        }
         LogicalNode::Aggregate { keys, .. } => keys.is_empty() || correlated,
         LogicalNode::Values { rows } => rows.len() == 1,
         _ => false,

@@ -12,7 +12,7 @@ use crate::catalog::{CatalogEntry, ColumnKind, TableDefinition, ViewDefinition};
 use crate::error::{Error, Result, did_you_mean};
 use crate::expr::Expr;
 use crate::plan::logical::{LogicalNode, LogicalPlan, Scan};
-use crate::types::{Column, Schema};
+use crate::types::{Column, Schema, TypeKind};
 
 /// `OPTIONS` of a table hint.
 pub(super) type TableHints = IndexMap<String, String>;
@@ -158,7 +158,14 @@ impl Binder<'_> {
             .into_iter()
             .collect::<Result<Vec<Expr>>>()
             .map_err(|e| e.context(format!("table '{}'", table.path)))?;
-        let schema = table.schema();
+        // a time attribute has milliseconds, whatever was declared; its values lie the same
+        let mut schema = table.schema();
+        for column in schema.columns.iter_mut().filter(|c| c.is_rowtime()) {
+            column.data_type.kind = match column.data_type.kind {
+                TypeKind::TimestampLtz(_) => TypeKind::TimestampLtz(3),
+                _ => TypeKind::Timestamp(3),
+            };
+        }
         let identity = schema.len() == plan.schema.len()
             && exprs
                 .iter()

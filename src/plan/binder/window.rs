@@ -16,6 +16,8 @@ use crate::types::{Column, Schema, TimeAttribute, TypeKind};
 /// The deprecated window of a GROUP BY.
 #[derive(Debug, Clone)]
 pub(super) struct GroupWindow {
+    /// The function's name and its arguments as written, which its auxiliary functions repeat.
+    pub(super) call: String,
     pub(super) shape: WindowKind,
     /// The time attribute, over the block's input.
     pub(super) time: Expr,
@@ -249,7 +251,9 @@ impl Binder<'_> {
             },
             _ => WindowKind::Session { gap: ms(0)? },
         };
+        let call = window_call(&name, &args);
         Ok(Some(GroupWindow {
+            call,
             shape,
             time: time_expr,
             attribute,
@@ -279,6 +283,12 @@ pub(super) fn window_property(name: &str, time: Option<&Expr>) -> Option<Expr> {
         _ => return None,
     };
     Some(Expr::column(WINDOW_BASE + index, data_type))
+}
+
+/// A group window as text, to compare a call with its auxiliary calls.
+pub(super) fn window_call(name: &str, args: &[&ast::Expr]) -> String {
+    let args: Vec<_> = args.iter().map(ToString::to_string).collect();
+    format!("{name}({})", args.join(", "))
 }
 
 fn named_arguments<'e>(
@@ -356,6 +366,27 @@ fn check_shape(name: &str, shape: WindowKind) -> Result<()> {
     };
     if lengths.iter().any(|ms| *ms <= 0) {
         return Err(Error::plan(format!("{name} needs intervals longer than 0")));
+    }
+    let (size, offset) = match shape {
+        WindowKind::Tumble { size, offset }
+        | WindowKind::Hop {
+            slide: size,
+            offset,
+            ..
+        } => (size, offset),
+        WindowKind::Cumulate { step, offset, .. } => (step, offset),
+        WindowKind::Session { .. } => (i64::MAX, 0),
+    };
+    if offset.abs() >= size {
+        let what = match shape {
+            WindowKind::Hop { .. } => "slide",
+            WindowKind::Cumulate { .. } => "step",
+            _ => "size",
+        };
+        return Err(Error::plan(format!(
+            "{name} table function parameters must satisfy abs(offset) < {what}, but got {what} \
+             {size} ms and offset {offset} ms."
+        )));
     }
     if let WindowKind::Cumulate { step, size, .. } = shape
         && size % step != 0

@@ -16,11 +16,7 @@ use crate::plan::rewrite::split;
 /// Settles the plan for a consumer that needs `-U`, or can do without.
 pub(super) fn settle(plan: StreamPlan, updates_before: bool) -> StreamPlan {
     let needed = updates_before || !can_omit(&plan);
-    let plan = visit(plan, needed);
-    if !updates_before && plan.mode.update_before {
-        return drop_update_before(plan);
-    }
-    plan
+    visit(plan, needed)
 }
 
 fn drop_update_before(plan: StreamPlan) -> StreamPlan {
@@ -39,7 +35,6 @@ fn can_omit(plan: &StreamPlan) -> bool {
         return true;
     }
     match &plan.node {
-        StreamNode::TableSourceScan { .. } => plan.mode.is_upsert(),
         StreamNode::Calc { condition, .. } => {
             let input = plan.input();
             let by_key = condition.as_ref().is_none_or(|c| {
@@ -88,7 +83,9 @@ fn visit(plan: StreamPlan, needed: bool) -> StreamPlan {
     match node {
         StreamNode::TableSourceScan { .. } => {
             let scan = rebuild(node, inputs, mode);
-            if mode.is_upsert() && needed {
+            if mode.update_before && !needed {
+                drop_update_before(scan)
+            } else if mode.is_upsert() && needed {
                 normalize(scan, None)
             } else {
                 scan

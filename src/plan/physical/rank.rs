@@ -22,6 +22,11 @@ pub(super) struct RankParts {
 
 /// A `Deduplicate` where the Top-1 is by a time attribute of append-only input, else a `Rank`.
 pub(super) fn build_rank(input: StreamPlan, spec: RankParts, schema: Schema) -> Result<StreamPlan> {
+    if spec.end == RankEnd::Constant(0) {
+        return Err(Error::plan(
+            "Rank end should not less than zero, but now is 0",
+        ));
+    }
     if let Some(window) = window_columns(&input)
         && spec.partition.contains(&window.start)
         && spec.partition.contains(&window.end)

@@ -64,18 +64,15 @@ impl Planner<'_> {
             })
             .unwrap_or_default();
         let upsert = accepted.update_after && !accepted.update_before;
-        if upsert && primary_key.is_empty() && requested.has_updates() && accepted.is_upsert() {
-            // a sink without a key that takes upserts sees them as they come
-            tracing::debug!(table = %table.path, "updates go to a sink without a primary key");
-        }
         let keys = upsert_keys(&built);
         let action = self.conflict_action(target, &built, &primary_key, &keys, upsert)?;
-        let needs_before = accepted.update_before || action.is_some();
+        // a sink whose key is not exactly the query's upsert key needs the old rows to delete them
+        let same_key = primary_key.is_empty() || keys.iter().any(|key| same_set(key, &primary_key));
+        let needs_before = accepted.update_before || action.is_some() || !same_key;
         let mut plan = changelog::settle(built, needs_before || !upsert);
         let enforcer = crate::plan::translate::constraint_spec(&plan.schema, table, self.config);
         if enforcer.is_needed() {
-            let schema = plan.schema.clone();
-            plan = pass_through(StreamNode::ConstraintEnforcer, plan, schema);
+            plan = pass_through(StreamNode::ConstraintEnforcer, plan, enforcer.schema);
         }
         if let Some(action) = action {
             let schema = plan.schema.clone();
@@ -166,6 +163,10 @@ impl Planner<'_> {
              CONFLICT DO ERROR (fail) or ON CONFLICT DO NOTHING (keep the first row) to the INSERT",
         ))
     }
+}
+
+fn same_set(a: &[usize], b: &[usize]) -> bool {
+    a.len() == b.len() && is_subset(a, b)
 }
 
 fn check_mode(

@@ -136,6 +136,13 @@ impl Planner<'_> {
         if !keys.contains(&window.start) || !keys.contains(&window.end) {
             return Ok(Err(Box::new(input)));
         }
+        if let Some(partition) = session_partition(&input)
+            && !partition
+                .iter()
+                .all(|name| keys.iter().any(|k| input.schema.columns[*k].name == *name))
+        {
+            return Ok(Err(Box::new(input)));
+        }
         if let WindowKind::Hop { slide, size, .. } = window.windowing.kind
             && size % slide != 0
         {
@@ -411,6 +418,20 @@ fn from_time(
                 time,
             ))
         }
+        _ => None,
+    }
+}
+
+/// Names of the PARTITION BY columns of a session window right below, through a projection.
+fn session_partition(plan: &StreamPlan) -> Option<Vec<String>> {
+    match &plan.node {
+        StreamNode::WindowTableFunction { partition, .. } if is_session(plan) => Some(
+            partition
+                .iter()
+                .map(|i| plan.schema.columns[*i].name.clone())
+                .collect(),
+        ),
+        StreamNode::Calc { .. } => session_partition(plan.input()),
         _ => None,
     }
 }

@@ -6,6 +6,7 @@ use datafusion::common::ScalarValue;
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::plan::binder::{and, join_schema};
 use crate::plan::logical::{JoinKind, LogicalNode, LogicalPlan, OverFunction, RankEnd};
+use crate::types::Schema;
 
 /// Pushes all filters of `plan` down.
 pub(super) fn push_down(plan: LogicalPlan) -> LogicalPlan {
@@ -313,15 +314,29 @@ fn as_rank(plan: LogicalPlan, conjuncts: Vec<Expr>) -> LogicalPlan {
         }
         return filtered(plan, rest);
     };
-    let node = LogicalNode::Rank {
-        input: input.clone(),
-        partition: call.partition.clone(),
-        order: call.order.clone(),
-        start,
-        end,
-        output_number: true,
+    let rank = |output_number: bool, schema: Schema| {
+        let node = LogicalNode::Rank {
+            input: input.clone(),
+            partition: call.partition.clone(),
+            order: call.order.clone(),
+            start,
+            end: end.clone(),
+            output_number,
+        };
+        LogicalPlan::new(node, schema)
     };
-    filtered(LogicalPlan::new(node, plan.schema), rest)
+    // the number of a single row is known
+    if end == RankEnd::Constant(start) {
+        let plan_schema = plan.schema.clone();
+        let rank = rank(false, input.schema.clone());
+        let mut exprs: Vec<Expr> = (0..number).map(|i| rank.column(i)).collect();
+        exprs.push(Expr::literal(
+            ScalarValue::Int64(i64::try_from(start).ok()),
+            plan_schema.columns[number].data_type.clone(),
+        ));
+        return filtered(rank.project(exprs, plan_schema), rest);
+    }
+    filtered(rank(true, plan.schema.clone()), rest)
 }
 
 enum Bound {
