@@ -6,7 +6,7 @@ use sqlparser::ast::{
 };
 
 use super::super::span;
-use super::expr::SUM;
+use super::expr::{COMPARISON, SUM};
 use super::{Writer, functions, quoted_name};
 
 impl Writer {
@@ -140,6 +140,17 @@ impl Writer {
                 self.expr(index, 0, 0);
                 self.push("]");
             }
+            ("NULLIF", [value, other]) => {
+                self.push("CASE WHEN ");
+                self.infix(value, "=", other, COMPARISON, (0, 0));
+                self.push(" THEN NULL ELSE ");
+                self.expr(value, 0, 0);
+                self.push(" END");
+            }
+            (_, [value]) if extracted_unit(&name).is_some() => {
+                let unit = extracted_unit(&name).unwrap_or_default();
+                self.words("EXTRACT", &[Key(unit), Key("FROM"), Of(value)]);
+            }
             ("EXTRACT", [unit, value]) => self.words(&name, &[Word(unit), Key("FROM"), Of(value)]),
             ("CEIL" | "FLOOR" | "CEILING", [value, unit]) if is_marker(unit) => {
                 self.words(&name, &[Of(value), Key("TO"), Word(unit)]);
@@ -266,6 +277,23 @@ impl Writer {
         }
         self.push(&format!(" ON {on}"));
     }
+}
+
+/// What a function like `YEAR` extracts: Flink reads it as `EXTRACT`.
+fn extracted_unit(function: &str) -> Option<&'static str> {
+    Some(match function {
+        "YEAR" => "YEAR",
+        "QUARTER" => "QUARTER",
+        "MONTH" => "MONTH",
+        "WEEK" => "WEEK",
+        "DAYOFYEAR" => "DOY",
+        "DAYOFMONTH" => "DAY",
+        "DAYOFWEEK" => "DOW",
+        "HOUR" => "HOUR",
+        "MINUTE" => "MINUTE",
+        "SECOND" => "SECOND",
+        _ => return None,
+    })
 }
 
 /// A piece of a call with keywords.

@@ -71,6 +71,8 @@ fn expressions_as_flink_writes_them() {
             "ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC) = 1",
             "(ROW_NUMBER() OVER (PARTITION BY `a` ORDER BY `b` DESC)) = 1",
         ),
+        ("YEAR(ts)", "EXTRACT(YEAR FROM `ts`)"),
+        ("NULLIF(a, 1)", "CASE WHEN `a` = 1 THEN NULL ELSE `a` END"),
         ("15e2", "1.5E3"),
         ("1.50e1", "1.50E1"),
         (".5", "0.5"),
