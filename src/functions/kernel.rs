@@ -431,6 +431,17 @@ impl Columns {
         })
     }
 
+    /// The number of arguments.
+    pub(super) fn count(&self) -> usize {
+        self.arrays.len()
+    }
+
+    /// Argument `i` as it came; of one row, if it is constant.
+    pub(super) fn raw(&self, i: usize) -> (&ArrayRef, bool) {
+        let (array, constant) = &self.arrays[i];
+        (array, *constant)
+    }
+
     /// Argument `i`, read by `R`.
     pub(super) fn column<R: Read>(&self, i: usize) -> Result<Column<R>> {
         let (array, constant) = &self.arrays[i];

@@ -5,9 +5,11 @@
 //! exactly these arguments, where constants (patterns, zones, paths) are worked up once
 //! ([`ScalarFunction::prepare`]). Kernels see whole columns.
 
+mod array;
 mod builtin;
 mod clock;
 mod conditional;
+mod constructors;
 mod date_format;
 mod decimal_text;
 pub mod doc;
@@ -17,7 +19,13 @@ mod extract;
 mod java_date;
 mod java_regex;
 mod java_time;
+mod json;
+mod json_path;
+mod json_tree;
+mod json_write;
 mod kernel;
+mod lists;
+mod map;
 mod math;
 pub mod operators;
 mod others;
@@ -36,6 +44,7 @@ mod time_form;
 mod timestamp_add;
 mod url;
 mod utf16;
+mod variant;
 mod zones;
 
 use std::fmt;
@@ -62,6 +71,11 @@ static TOPICS: &[(&str, &[builtin::Builtin])] = &[
     ("arithmetic", round::FUNCTIONS),
     ("arithmetic", random::FUNCTIONS),
     ("conditional", conditional::FUNCTIONS),
+    ("collection", constructors::FUNCTIONS),
+    ("collection", array::FUNCTIONS),
+    ("collection", map::FUNCTIONS),
+    ("json", json::FUNCTIONS),
+    ("variant", variant::FUNCTIONS),
     ("encoding", encoding::FUNCTIONS),
     ("url", url::FUNCTIONS),
     ("temporal", clock::FUNCTIONS),

@@ -65,7 +65,8 @@ fn resolve_round(builtin: &Builtin, args: &[Arg]) -> Result<Signature> {
     Ok(signature)
 }
 
-fn int_literal(value: &datafusion::common::ScalarValue) -> Option<i64> {
+/// The value of an integer constant.
+pub(super) fn int_literal(value: &datafusion::common::ScalarValue) -> Option<i64> {
     use datafusion::common::ScalarValue;
     match value {
         ScalarValue::Int8(v) => v.map(i64::from),

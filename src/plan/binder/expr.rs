@@ -229,6 +229,13 @@ impl Binder<'_> {
 
     /// Applies the scalar function `name`.
     pub(super) fn call(&self, name: &str, args: Vec<Expr>) -> Result<Expr> {
+        let args = match name {
+            "JSON_OBJECT" | "JSON_ARRAY" => args
+                .into_iter()
+                .map(|arg| self.raw_json(arg))
+                .collect::<Result<_>>()?,
+            _ => args,
+        };
         let infos: Vec<Arg> = args
             .iter()
             .map(|a| Arg {
@@ -247,6 +254,18 @@ impl Binder<'_> {
             ExprKind::Call { function, args },
             signature.returns,
         ))
+    }
+
+    /// What a JSON constructor makes goes into another one as it is, not as a text.
+    fn raw_json(&self, arg: Expr) -> Result<Expr> {
+        match &arg.kind {
+            ExprKind::Call { function, .. }
+                if matches!(function.name(), "JSON_OBJECT" | "JSON_ARRAY") =>
+            {
+                self.call("JSON", vec![arg])
+            }
+            _ => Ok(arg),
+        }
     }
 
     fn bind_access(
