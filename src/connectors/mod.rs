@@ -9,6 +9,7 @@ pub mod changelog;
 pub mod console;
 pub mod datagen;
 pub mod filesystem;
+pub mod memory;
 pub mod options;
 pub mod print;
 pub mod registry;

@@ -9,6 +9,7 @@ use super::changelog::ChangelogConnector;
 use super::console::{Console, StandardConsole};
 use super::datagen::DatagenConnector;
 use super::filesystem::FilesystemConnector;
+use super::memory::{MemoryConnector, MemoryStore};
 use super::print::PrintConnector;
 use super::{Connector, TableDescription, TableSink, TableSource};
 use crate::error::{Error, Result, did_you_mean};
@@ -21,6 +22,8 @@ pub struct ConnectorContext {
     pub console: Arc<dyn Console>,
     /// Tells the time to sources that make or look at times.
     pub clock: Arc<dyn Clock>,
+    /// The content of `memory` tables.
+    pub memory: Arc<MemoryStore>,
 }
 
 impl Default for ConnectorContext {
@@ -29,6 +32,7 @@ impl Default for ConnectorContext {
         Self {
             console: Arc::new(StandardConsole),
             clock: Arc::new(SystemClock),
+            memory: Arc::default(),
         }
     }
 }
@@ -52,6 +56,7 @@ impl ConnectorRegistry {
         registry.register(Arc::new(FilesystemConnector::new(Arc::clone(
             &context.clock,
         ))));
+        registry.register(Arc::new(MemoryConnector::new(Arc::clone(&context.memory))));
         registry.register(Arc::new(PrintConnector::new(Arc::clone(&context.console))));
         registry
     }

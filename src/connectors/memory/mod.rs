@@ -1,0 +1,183 @@
+//! The `memory` connector: dynamic tables that live in the session.
+//!
+//! INSERT, UPDATE and DELETE change a table; a query over it sees the content of the moment when it
+//! starts, then every change. It ends when the session says that a table's input is finished. With a
+//! primary key a table keeps one row a key, without one it keeps all rows that were not withdrawn.
+//!
+//! Writers apply rows at once: a job that restarts from a checkpoint writes the rows since then
+//! again.
+//!
+//! - [`table`]: content and log of one table,
+//! - [`source`]: its readers.
+
+mod source;
+mod table;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use self::table::MemoryTable;
+
+use self::source::MemorySource;
+use super::options::{Options, optional, validate};
+use super::{
+    Connector, OptionSpec, SinkWriter, SinkWriterFactory, TableDescription, TableSink, TableSource,
+};
+use crate::changelog::{ChangeBatch, ChangelogMode};
+use crate::error::{Error, Result};
+
+/// The memory tables of a session, by name.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    // No other lock is taken while this one is held.
+    tables: Mutex<BTreeMap<String, Arc<MemoryTable>>>,
+}
+
+impl MemoryStore {
+    /// The table that a declaration means, empty when it is new: the option `name`, or the table's
+    /// own path.
+    ///
+    /// # Errors
+    /// When a table of that name has other columns or another key.
+    pub fn open(&self, table: &TableDescription) -> Result<Arc<MemoryTable>> {
+        let name = name(table);
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = tables.get(name) {
+            if found.has_shape(&table.physical, &table.primary_key) {
+                return Ok(Arc::clone(found));
+            }
+            return Err(Error::options(format!(
+                "The memory table '{name}' has other columns or another primary key."
+            ))
+            .hint("drop it, or give the table another 'name'"));
+        }
+        let made = Arc::new(MemoryTable::new(&table.physical, &table.primary_key)?);
+        tables.insert(name.to_string(), Arc::clone(&made));
+        Ok(made)
+    }
+
+    /// Forgets the table that a declaration means. Queries that read it keep what they have.
+    pub fn remove(&self, table: &TableDescription) {
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.remove(name(table));
+    }
+
+    /// Says that no changes will come to any table: queries over them come to their end.
+    pub fn finish_all(&self) {
+        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        for table in tables.values() {
+            table.finish();
+        }
+    }
+}
+
+fn name(table: &TableDescription) -> &str {
+    table.options.get("name").map_or(&table.path, |n| n)
+}
+
+/// The connector.
+#[derive(Debug)]
+pub struct MemoryConnector {
+    store: Arc<MemoryStore>,
+}
+
+impl MemoryConnector {
+    /// The connector whose tables are in `store`.
+    #[must_use]
+    pub fn new(store: Arc<MemoryStore>) -> Self {
+        Self { store }
+    }
+}
+
+/// Whether the table's option says that it only grows.
+fn is_append_only(table: &TableDescription) -> Result<bool> {
+    Options::of(table).choice(
+        "changelog-mode",
+        &[("I", true), ("I,UB,UA,D", false)],
+        false,
+    )
+}
+
+impl Connector for MemoryConnector {
+    fn identifier(&self) -> &'static str {
+        "memory"
+    }
+
+    fn options(&self) -> Vec<OptionSpec> {
+        [
+            optional("name", "name of the content, shared by all tables with it"),
+            optional(
+                "changelog-mode",
+                "I for a table that only grows (I,UB,UA,D)",
+            ),
+        ]
+        .map(|spec| OptionSpec {
+            flink: false,
+            ..spec
+        })
+        .into()
+    }
+
+    fn source(&self, table: &TableDescription) -> Result<Arc<dyn TableSource>> {
+        validate(self.identifier(), table, &self.options())?;
+        let mode = if is_append_only(table)? {
+            ChangelogMode::APPEND
+        } else {
+            ChangelogMode::RETRACT
+        };
+        let content = self.store.open(table)?;
+        Ok(Arc::new(MemorySource::new(
+            content,
+            mode,
+            table.physical.clone(),
+        )))
+    }
+
+    fn sink(&self, table: &TableDescription) -> Result<Arc<dyn TableSink>> {
+        validate(self.identifier(), table, &self.options())?;
+        Ok(Arc::new(MemorySink {
+            table: self.store.open(table)?,
+            append_only: is_append_only(table)?,
+            keyed: !table.primary_key.is_empty(),
+        }))
+    }
+}
+
+struct MemorySink {
+    table: Arc<MemoryTable>,
+    append_only: bool,
+    keyed: bool,
+}
+
+impl TableSink for MemorySink {
+    fn changelog_mode(&self, requested: ChangelogMode) -> ChangelogMode {
+        match (self.append_only, self.keyed) {
+            (true, _) => ChangelogMode::APPEND,
+            (false, true) => requested.without_update_before(),
+            (false, false) => requested,
+        }
+    }
+
+    fn writers(&self) -> Result<Arc<dyn SinkWriterFactory>> {
+        Ok(Arc::new(Writers(Arc::clone(&self.table))))
+    }
+}
+
+struct Writers(Arc<MemoryTable>);
+
+impl SinkWriterFactory for Writers {
+    fn create(&self, _subtask: usize, _parallelism: usize) -> Result<Box<dyn SinkWriter>> {
+        Ok(Box::new(Writer(Arc::clone(&self.0))))
+    }
+}
+
+struct Writer(Arc<MemoryTable>);
+
+impl SinkWriter for Writer {
+    fn write(&mut self, batch: &ChangeBatch) -> Result<()> {
+        self.0.apply(batch)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,328 @@
+//! One memory table: its rows now, and the changes that some reader has not seen.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use arrow::array::{RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::datatypes::SchemaRef;
+use arrow::row::{OwnedRow, RowConverter, SortField};
+use indexmap::IndexMap;
+
+use crate::changelog::{ChangeBatch, RowKind};
+use crate::error::Result;
+use crate::types::Schema;
+
+/// A table in memory.
+pub struct MemoryTable {
+    schema: Schema,
+    key: Vec<usize>,
+    // No other lock is taken while this one is held.
+    state: Mutex<State>,
+}
+
+struct State {
+    arrow: SchemaRef,
+    /// All columns to bytes; `None` without columns.
+    rows: Option<RowConverter>,
+    /// The key's columns to bytes; `None` without a key.
+    keys: Option<RowConverter>,
+    /// By key, or by the row itself: the row, and how often it is there.
+    content: IndexMap<OwnedRow, (OwnedRow, u64)>,
+    /// Changes that a pinned reader may ask for.
+    log: VecDeque<ChangeBatch>,
+    /// Number of the first batch of the log among all batches that were ever applied.
+    first: u64,
+    finished: bool,
+    pins: Vec<Weak<Pin>>,
+}
+
+/// Keeps the changes from one on, for as long as it lives.
+#[derive(Debug)]
+pub(super) struct Pin(Mutex<u64>);
+
+impl Pin {
+    /// Changes before number `next` are not needed any more.
+    pub(super) fn advance(&self, next: u64) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = next;
+    }
+
+    fn next(&self) -> u64 {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What comes after a change.
+pub(super) enum Next {
+    Change(ChangeBatch),
+    /// Nothing yet.
+    Nothing,
+    /// Nothing, ever.
+    End,
+    /// It is not kept any more.
+    Gone,
+}
+
+impl MemoryTable {
+    pub(super) fn new(schema: &Schema, key: &[usize]) -> Result<Self> {
+        let converter = |columns: &Schema| {
+            let types = columns.columns.iter().map(|c| c.data_type.to_arrow());
+            let fields: Vec<_> = types.map(SortField::new).collect();
+            (!fields.is_empty())
+                .then(|| RowConverter::new(fields))
+                .transpose()
+        };
+        Ok(Self {
+            state: Mutex::new(State {
+                arrow: schema.to_arrow(),
+                rows: converter(schema)?,
+                keys: converter(&schema.project(key))?,
+                content: IndexMap::new(),
+                log: VecDeque::new(),
+                first: 0,
+                finished: false,
+                pins: Vec::new(),
+            }),
+            schema: schema.clone(),
+            key: key.to_vec(),
+        })
+    }
+
+    pub(super) fn has_shape(&self, schema: &Schema, key: &[usize]) -> bool {
+        self.schema == *schema && self.key == key
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The columns.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The rows now, in the order of their first insertion.
+    ///
+    /// # Errors
+    /// When rows cannot be decoded: a bug.
+    pub fn content(&self) -> Result<RecordBatch> {
+        self.lock().content()
+    }
+
+    /// Applies changes, as INSERT does. With a primary key an addition replaces the row of its key, a
+    /// `-D` removes it, and a `-U` says nothing; without one a withdrawal removes one equal row. What
+    /// changes nothing is not handed on.
+    ///
+    /// # Errors
+    /// When the columns are not the table's: a bug of the caller.
+    pub fn apply(&self, batch: &ChangeBatch) -> Result<()> {
+        self.lock().apply(batch, &self.key)
+    }
+
+    /// Applies the changes that `change` makes of the rows now, as UPDATE and DELETE do: nothing
+    /// comes between. An update is a `-U` with the old row and a `+U` with the new one; when it
+    /// changes the primary key, a `-D` and a `+I`.
+    ///
+    /// # Errors
+    /// What `change` fails with.
+    pub fn update(&self, change: impl FnOnce(RecordBatch) -> Result<ChangeBatch>) -> Result<()> {
+        let mut state = self.lock();
+        let changes = change(state.content()?)?;
+        state.apply(&changes, &self.key)
+    }
+
+    /// Says that no changes will come: queries over the table come to their end.
+    pub fn finish(&self) {
+        self.lock().finished = true;
+    }
+
+    /// Keeps the changes from now on.
+    pub(super) fn pin(&self) -> Arc<Pin> {
+        let mut state = self.lock();
+        let pin = Arc::new(Pin(Mutex::new(state.end())));
+        state.pins.push(Arc::downgrade(&pin));
+        pin
+    }
+
+    /// The rows now, and the number of the change that comes next.
+    pub(super) fn snapshot(&self) -> Result<(ChangeBatch, u64)> {
+        let state = self.lock();
+        Ok((ChangeBatch::inserts(state.content()?), state.end()))
+    }
+
+    /// Change number `next`.
+    pub(super) fn change(&self, next: u64) -> Next {
+        let state = self.lock();
+        if next < state.first || next > state.end() {
+            return Next::Gone;
+        }
+        let index = usize::try_from(next - state.first).unwrap_or(usize::MAX);
+        match state.log.get(index) {
+            Some(batch) => Next::Change(batch.clone()),
+            None if state.finished => Next::End,
+            None => Next::Nothing,
+        }
+    }
+}
+
+impl State {
+    /// Number of the change that comes next.
+    fn end(&self) -> u64 {
+        self.first + self.log.len() as u64
+    }
+
+    fn content(&self) -> Result<RecordBatch> {
+        let repeated = |(row, count): &(OwnedRow, u64)| {
+            let row = row.clone();
+            (0..*count).map(move |_| row.clone())
+        };
+        let rows: Vec<OwnedRow> = self.content.values().flat_map(repeated).collect();
+        let columns = match &self.rows {
+            Some(converter) => converter.convert_rows(rows.iter().map(OwnedRow::row))?,
+            None => Vec::new(),
+        };
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        let arrow = Arc::clone(&self.arrow);
+        Ok(RecordBatch::try_new_with_options(arrow, columns, &options)?)
+    }
+
+    fn apply(&mut self, batch: &ChangeBatch, key: &[usize]) -> Result<()> {
+        let Some(converter) = &self.rows else {
+            return Ok(());
+        };
+        let columns = batch.rows().columns();
+        let rows = converter.convert_columns(columns)?;
+        let keys = match &self.keys {
+            Some(keys) => {
+                let columns: Vec<_> = key.iter().map(|i| Arc::clone(&columns[*i])).collect();
+                Some(keys.convert_columns(&columns)?)
+            }
+            None => None,
+        };
+        let mut changes = Changes::default();
+        for (i, kind) in batch.kinds().enumerate() {
+            let row = rows.row(i).owned();
+            match &keys {
+                Some(keys) => self.put(keys.row(i).owned(), row, kind, i, &mut changes),
+                None => self.count(row, kind, i, &mut changes),
+            }
+        }
+        let log = changes.into_batch(batch, self.rows.as_ref(), &self.arrow)?;
+        if !log.is_empty() {
+            self.log.push_back(log);
+        }
+        self.forget();
+        Ok(())
+    }
+
+    /// A change of a table with a primary key.
+    fn put(&mut self, key: OwnedRow, row: OwnedRow, kind: RowKind, i: usize, to: &mut Changes) {
+        match kind {
+            RowKind::UpdateBefore => {}
+            RowKind::Delete => {
+                if let Some((old, _)) = self.content.shift_remove(&key) {
+                    to.old(RowKind::Delete, old);
+                }
+            }
+            RowKind::Insert | RowKind::UpdateAfter => {
+                match self.content.insert(key, (row.clone(), 1)) {
+                    None => to.new(RowKind::Insert, i),
+                    Some((old, _)) if old == row => {}
+                    Some((old, _)) => {
+                        to.old(RowKind::UpdateBefore, old);
+                        to.new(RowKind::UpdateAfter, i);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A change of a table without one.
+    fn count(&mut self, row: OwnedRow, kind: RowKind, i: usize, to: &mut Changes) {
+        if kind.is_add() {
+            self.content.entry(row.clone()).or_insert((row, 0)).1 += 1;
+            to.new(kind, i);
+            return;
+        }
+        let Some((_, count)) = self.content.get_mut(&row) else {
+            return;
+        };
+        *count -= 1;
+        if *count == 0 {
+            self.content.shift_remove(&row);
+        }
+        to.new(kind, i);
+    }
+
+    /// Drops changes that no reader needs.
+    fn forget(&mut self) {
+        self.pins.retain(|pin| pin.strong_count() > 0);
+        let needed = self.pins.iter().filter_map(Weak::upgrade);
+        let needed = needed.map(|pin| pin.next()).min();
+        let keep_from = needed.unwrap_or_else(|| self.end());
+        while self.first < keep_from && self.log.pop_front().is_some() {
+            self.first += 1;
+        }
+    }
+}
+
+/// The changes that a batch has brought about.
+#[derive(Default)]
+struct Changes {
+    kinds: Vec<RowKind>,
+    /// Row of the batch, or of the old rows behind them.
+    rows: Vec<Result<usize, usize>>,
+    old: Vec<OwnedRow>,
+}
+
+impl Changes {
+    fn new(&mut self, kind: RowKind, row: usize) {
+        self.kinds.push(kind);
+        self.rows.push(Ok(row));
+    }
+
+    fn old(&mut self, kind: RowKind, row: OwnedRow) {
+        self.kinds.push(kind);
+        self.rows.push(Err(self.old.len()));
+        self.old.push(row);
+    }
+
+    fn into_batch(
+        self,
+        batch: &ChangeBatch,
+        converter: Option<&RowConverter>,
+        arrow: &SchemaRef,
+    ) -> Result<ChangeBatch> {
+        let new = RecordBatch::try_new(Arc::clone(arrow), batch.rows().columns().to_vec())?;
+        let all = match converter {
+            Some(converter) if !self.old.is_empty() => {
+                let old = converter.convert_rows(self.old.iter().map(OwnedRow::row))?;
+                let old = RecordBatch::try_new(Arc::clone(arrow), old)?;
+                arrow::compute::concat_batches(arrow, [&new, &old])?
+            }
+            _ => new,
+        };
+        let indices = self.rows.into_iter().map(|row| {
+            let index = match row {
+                Ok(new) => new,
+                Err(old) => batch.len() + old,
+            };
+            u32::try_from(index).unwrap_or(u32::MAX)
+        });
+        let indices = UInt32Array::from_iter_values(indices);
+        let rows = arrow::compute::take_record_batch(&all, &indices)?;
+        ChangeBatch::try_new(rows, self.kinds)
+    }
+}
+
+impl fmt::Debug for MemoryTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        f.debug_struct("MemoryTable")
+            .field("schema", &self.schema.to_string())
+            .field("rows", &state.content.len())
+            .field("changes", &state.end())
+            .finish()
+    }
+}

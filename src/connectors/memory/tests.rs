@@ -1,0 +1,135 @@
+use super::*;
+use crate::connectors::testing::{batch, lines, schema, table};
+use crate::connectors::{SourcePoll, SourceReader, SourceReaderFactory};
+
+const COLUMNS: &str = "k STRING, v INT";
+
+fn description(key: &[usize], options: &[(&str, &str)]) -> TableDescription {
+    let mut t = table(COLUMNS, options);
+    t.primary_key = key.to_vec();
+    t
+}
+
+fn connector() -> (MemoryConnector, Arc<MemoryStore>) {
+    let store = Arc::new(MemoryStore::default());
+    (MemoryConnector::new(Arc::clone(&store)), store)
+}
+
+fn readers(connector: &MemoryConnector, t: &TableDescription) -> Arc<dyn SourceReaderFactory> {
+    connector.source(t).unwrap().readers(&[0, 1]).unwrap()
+}
+
+/// All that is there to read.
+fn read(reader: &mut dyn SourceReader, max_rows: usize) -> Vec<String> {
+    let mut rows = Vec::new();
+    while let SourcePoll::Batch(b) = reader.poll(max_rows).unwrap() {
+        rows.extend(lines(&b, &schema(COLUMNS)));
+    }
+    rows
+}
+
+#[test]
+fn readers_see_the_content_and_then_every_change() {
+    let (connector, store) = connector();
+    let t = description(&[0], &[]);
+    let content = store.open(&t).unwrap();
+    content
+        .apply(&batch(COLUMNS, "+I|a|1\n+I|b|2\n+I|a|3"))
+        .unwrap();
+    let mut early = readers(&connector, &t).create(0, 1, &[]).unwrap();
+    assert_eq!(read(early.as_mut(), 1), ["+I[a, 3]", "+I[b, 2]"]);
+    let sink = connector.sink(&t).unwrap();
+    let mut writer = sink.writers().unwrap().create(0, 1).unwrap();
+    writer
+        .write(&batch(COLUMNS, "+U|a|4\n+I|b|2\n-D|b|\\N\n-D|z|0"))
+        .unwrap();
+    let changes = ["-U[a, 3]", "+U[a, 4]", "-D[b, 2]"];
+    assert_eq!(read(early.as_mut(), 2), changes);
+    assert!(matches!(early.poll(1), Ok(SourcePoll::Pending(_))));
+    let mut late = readers(&connector, &t).create(0, 1, &[]).unwrap();
+    assert_eq!(read(late.as_mut(), 9), ["+I[a, 4]"]);
+    store.finish_all();
+    assert!(matches!(early.poll(1), Ok(SourcePoll::End)));
+    assert!(matches!(late.poll(1), Ok(SourcePoll::End)));
+}
+
+#[test]
+fn without_a_key_rows_are_counted() {
+    let (connector, store) = connector();
+    let t = description(&[], &[]);
+    let content = store.open(&t).unwrap();
+    let mut reader = readers(&connector, &t).create(0, 1, &[]).unwrap();
+    content
+        .apply(&batch(COLUMNS, "+I|a|1\n+I|a|1\n-U|a|1\n+U|a|2\n-D|x|9"))
+        .unwrap();
+    assert_eq!(content.content().unwrap().num_rows(), 2);
+    assert_eq!(
+        read(reader.as_mut(), 9),
+        ["+I[a, 1]", "+I[a, 1]", "-U[a, 1]", "+U[a, 2]"]
+    );
+}
+
+#[test]
+fn an_update_sees_the_rows_of_its_moment() {
+    let (_, store) = connector();
+    let content = store.open(&description(&[0], &[])).unwrap();
+    content.apply(&batch(COLUMNS, "+I|a|1\n+I|b|2")).unwrap();
+    content
+        .update(|rows| {
+            assert_eq!(rows.num_rows(), 2);
+            Ok(batch(COLUMNS, "-U|a|1\n+U|a|7"))
+        })
+        .unwrap();
+    let now = ChangeBatch::inserts(content.content().unwrap());
+    assert_eq!(lines(&now, &schema(COLUMNS)), ["+I[a, 7]", "+I[b, 2]"]);
+}
+
+#[test]
+fn a_restored_reader_goes_on_where_the_checkpoint_was() {
+    let (connector, store) = connector();
+    let t = description(&[0], &[]);
+    let content = store.open(&t).unwrap();
+    content.apply(&batch(COLUMNS, "+I|a|1\n+I|b|2")).unwrap();
+    let factory = readers(&connector, &t);
+    let mut reader = factory.create(0, 1, &[]).unwrap();
+    reader.poll(1).unwrap();
+    let in_content = reader.positions();
+    content.apply(&batch(COLUMNS, "+I|c|3")).unwrap();
+    content.apply(&batch(COLUMNS, "+I|d|4\n+I|e|5")).unwrap();
+    assert_eq!(read(reader.as_mut(), 9).len(), 4);
+    drop(reader);
+    let mut again = factory.create(0, 1, &in_content).unwrap();
+    assert_eq!(
+        read(again.as_mut(), 1),
+        ["+I[b, 2]", "+I[c, 3]", "+I[d, 4]", "+I[e, 5]"]
+    );
+    let at_end = again.positions();
+    again.checkpoint_complete(&at_end);
+    content.apply(&batch(COLUMNS, "+I|f|6")).unwrap();
+    let mut once_more = factory.create(0, 1, &at_end).unwrap();
+    assert_eq!(read(once_more.as_mut(), 9), ["+I[f, 6]"]);
+    let mut gone = factory.create(0, 1, &in_content).unwrap();
+    assert!(gone.poll(1).is_err());
+}
+
+#[test]
+fn names_are_shared_and_shapes_are_checked() {
+    let (connector, store) = connector();
+    let t = description(&[0], &[("name", "x")]);
+    let other = description(&[], &[("name", "x")]);
+    connector.sink(&t).unwrap();
+    assert!(connector.sink(&other).is_err());
+    store.remove(&t);
+    connector.sink(&other).unwrap();
+    let append = description(&[], &[("changelog-mode", "I")]);
+    let source = connector.source(&append).unwrap();
+    assert!(source.changelog_mode().is_append());
+    let sink = connector.sink(&append).unwrap();
+    assert!(sink.changelog_mode(ChangelogMode::RETRACT).is_append());
+    let keyed = description(&[0], &[("name", "y")]);
+    let mode = connector
+        .sink(&keyed)
+        .unwrap()
+        .changelog_mode(ChangelogMode::RETRACT);
+    assert_eq!(mode, ChangelogMode::UPSERT);
+}
