@@ -86,9 +86,10 @@ pub fn operator_state(
                 batches: Vec::new(),
             });
         for batch in &table.batches {
-            let batch = match table.keys == 0 || parallelism == 1 {
-                true => batch.clone(),
-                false => of_subtask(batch, table.keys, subtask, parallelism, max_parallelism)?,
+            let batch = if table.keys == 0 || parallelism == 1 {
+                batch.clone()
+            } else {
+                of_subtask(batch, table.keys, subtask, parallelism, max_parallelism)?
             };
             if batch.num_rows() > 0 {
                 own.batches.push(batch);
@@ -109,7 +110,7 @@ fn of_subtask(
     let columns: Vec<_> = batch.columns()[..keys].iter().map(Arc::clone).collect();
     let groups = key_groups(&columns, batch.num_rows(), max_parallelism)?;
     let own = |group: &u16| owner(*group, parallelism, max_parallelism) == subtask;
-    let own = BooleanArray::from_iter(groups.iter().map(|g| Some(own(g))));
+    let own: BooleanArray = groups.iter().map(|g| Some(own(g))).collect();
     Ok(filter_record_batch(batch, &own)?)
 }
 

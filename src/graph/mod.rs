@@ -118,9 +118,10 @@ impl Graph {
     pub fn uid(&self, id: VertexId) -> String {
         let vertex = self.vertex(id);
         let taken = self.vertices[..id.0].iter().any(|v| v.uid == vertex.uid);
-        match vertex.uid.is_empty() || taken {
-            true => format!("{}#{}", vertex.name, id.0),
-            false => vertex.uid.clone(),
+        if vertex.uid.is_empty() || taken {
+            format!("{}#{}", vertex.name, id.0)
+        } else {
+            vertex.uid.clone()
         }
     }
 

@@ -288,9 +288,10 @@ impl Builder<'_> {
 
     /// Number of producers' subtasks that a subtask of vertex `to` hears of through `input`.
     fn width(&self, to: usize, input: &Input) -> usize {
-        match self.is_direct(to, input) {
-            true => 1,
-            false => self.graph.vertex(input.from).parallelism,
+        if self.is_direct(to, input) {
+            1
+        } else {
+            self.graph.vertex(input.from).parallelism
         }
     }
 

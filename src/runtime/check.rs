@@ -28,9 +28,10 @@ pub enum EdgeChecks {
 
 impl Default for EdgeChecks {
     fn default() -> Self {
-        match cfg!(debug_assertions) {
-            true => Self::Cheap,
-            false => Self::Off,
+        if cfg!(debug_assertions) {
+            Self::Cheap
+        } else {
+            Self::Off
         }
     }
 }
@@ -100,11 +101,12 @@ impl EdgeChecker {
     }
 
     pub(super) fn watermark(last: i64, watermark: i64) -> Result<()> {
-        match watermark > last {
-            true => Ok(()),
-            false => Err(Error::internal(format!(
+        if watermark > last {
+            Ok(())
+        } else {
+            Err(Error::internal(format!(
                 "the watermark {watermark} follows {last}"
-            ))),
+            )))
         }
     }
 }
@@ -138,9 +140,10 @@ impl Rows {
 fn text(rows: &RecordBatch, row: usize) -> String {
     let mut text = String::new();
     for (i, column) in rows.columns().iter().enumerate() {
-        let value = match column.is_null(row) {
-            true => "NULL".to_string(),
-            false => array_value_to_string(column, row).unwrap_or_default(),
+        let value = if column.is_null(row) {
+            "NULL".to_string()
+        } else {
+            array_value_to_string(column, row).unwrap_or_default()
         };
         let _ = write!(text, "{}{value}", if i > 0 { ", " } else { "" });
     }

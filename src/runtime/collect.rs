@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossbeam_channel::{
-    Receiver, RecvTimeoutError, SendTimeoutError, Sender, TryRecvError, bounded,
-};
+use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded};
 
 use super::control::JobControl;
 use crate::changelog::ChangeBatch;
@@ -78,6 +76,7 @@ pub struct CollectReader {
 
 impl CollectReader {
     /// The next batch; `None` when the job has ended.
+    #[must_use]
     pub fn recv(&self) -> Option<ChangeBatch> {
         loop {
             match self.receiver.recv_timeout(LOOK) {
@@ -97,17 +96,13 @@ impl CollectReader {
     /// # Errors
     /// [`CollectEnd::Ended`] when the job has ended, [`CollectEnd::Timeout`] when it may go on.
     pub fn recv_timeout(&self, timeout: Duration) -> Result<ChangeBatch, CollectEnd> {
-        let finished = self.control.is_finished();
-        let received = match finished {
-            true => self.receiver.try_recv().map_err(|e| match e {
-                TryRecvError::Empty | TryRecvError::Disconnected => CollectEnd::Ended,
-            }),
-            false => self.receiver.recv_timeout(timeout).map_err(|e| match e {
-                RecvTimeoutError::Timeout => CollectEnd::Timeout,
-                RecvTimeoutError::Disconnected => CollectEnd::Ended,
-            }),
-        };
-        received
+        if self.control.is_finished() {
+            return self.receiver.try_recv().map_err(|_| CollectEnd::Ended);
+        }
+        self.receiver.recv_timeout(timeout).map_err(|e| match e {
+            RecvTimeoutError::Timeout => CollectEnd::Timeout,
+            RecvTimeoutError::Disconnected => CollectEnd::Ended,
+        })
     }
 }
 

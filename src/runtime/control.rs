@@ -76,6 +76,12 @@ impl JobControl {
         lock(&self.0.result).is_some()
     }
 
+    /// How the job has ended, if it has.
+    #[must_use]
+    pub fn end(&self) -> Option<Result<JobEnd>> {
+        lock(&self.0.result).clone()
+    }
+
     /// Waits for the end.
     ///
     /// # Errors

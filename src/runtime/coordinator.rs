@@ -12,7 +12,7 @@ use super::barrier::NodeSnapshot;
 use super::clock::monotonic_ns;
 use super::job::CheckpointConfig;
 use super::task::{Report, Shared, TaskEnd};
-use crate::checkpoint::{Checkpoint, VertexCheckpoint};
+use crate::checkpoint::{Checkpoint, SubtaskSnapshot, VertexCheckpoint};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, VertexId, VertexKind};
 
@@ -45,7 +45,7 @@ pub(super) struct Coordinator<'a> {
     begun_ns: u64,
     /// The row budget is in its second half: the checkpoint of the test is taken.
     dying: bool,
-    killed: bool,
+    /// A task was told to stop before its end.
     cancelled: bool,
     error: Option<Error>,
 }
@@ -70,7 +70,6 @@ impl<'a> Coordinator<'a> {
             next_ns: None,
             begun_ns: monotonic_ns(),
             dying: false,
-            killed: false,
             cancelled: false,
             error: None,
         };
@@ -97,7 +96,7 @@ impl<'a> Coordinator<'a> {
                 self.fail(e);
             }
         }
-        let finished = self.error.is_none() && !self.cancelled && !self.killed;
+        let finished = self.error.is_none() && !self.cancelled;
         let result = match self.error.take() {
             Some(e) => Err(e),
             None if finished => self.finish().map(|()| true),
@@ -114,11 +113,11 @@ impl<'a> Coordinator<'a> {
                 task,
                 epoch,
                 snapshots,
-            }) => {
-                if self.under_way && epoch == self.epoch {
-                    self.tasks[task].taken = Some(snapshots);
-                }
+            }) if self.under_way && epoch == self.epoch => {
+                self.tasks[task].taken = Some(snapshots);
             }
+            // Of a checkpoint that was given up.
+            Some(Report::Taken { .. }) => {}
             Some(Report::Ended { task, end }) => {
                 self.tasks[task].ended = true;
                 match end {
@@ -164,9 +163,10 @@ impl<'a> Coordinator<'a> {
     }
 
     fn wait_time(&self) -> Duration {
-        let next = match self.under_way {
-            true => self.timeout(),
-            false => self.next_ns,
+        let next = if self.under_way {
+            self.timeout()
+        } else {
+            self.next_ns
         };
         next.map_or(LOOK, |next| {
             Duration::from_nanos(next.saturating_sub(monotonic_ns())).min(LOOK)
@@ -270,7 +270,7 @@ impl<'a> Coordinator<'a> {
                 uid: self.graph.uid(VertexId(id)),
                 name: v.name.clone(),
                 signature: v.signature.clone(),
-                subtasks: vec![Default::default(); v.parallelism],
+                subtasks: vec![SubtaskSnapshot::default(); v.parallelism],
             })
             .collect();
         for task in &mut self.tasks {
@@ -297,7 +297,7 @@ impl<'a> Coordinator<'a> {
 
     /// Ends the job as if it had been killed.
     fn kill(&mut self) {
-        self.killed = true;
+        self.cancelled = true;
         self.shared.attempt.stop();
     }
 

@@ -194,6 +194,12 @@ impl JobHandle {
         self.control.is_finished()
     }
 
+    /// How the job has ended, if it has.
+    #[must_use]
+    pub fn end(&self) -> Option<Result<JobEnd>> {
+        self.control.end()
+    }
+
     /// Takes a checkpoint now and waits until it is complete. Answers its number.
     ///
     /// # Errors

@@ -108,8 +108,8 @@ impl SourceReader for ScriptReader {
             return Ok(SourcePoll::Batch(batch(&rows)));
         }
         match self.acts.front().cloned() {
-            None => return Ok(SourcePoll::End),
-            Some(Act::Forever) => return Ok(SourcePoll::Pending(Duration::from_millis(1))),
+            None => Ok(SourcePoll::End),
+            Some(Act::Forever) => Ok(SourcePoll::Pending(Duration::from_millis(1))),
             Some(act) => {
                 self.acts.pop_front();
                 self.position += 1;

@@ -29,6 +29,13 @@ pub(super) struct Manifest {
     vertices: Vec<Vertex>,
 }
 
+/// What manifests of all versions have.
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+    engine: String,
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 struct Vertex {
     uid: String,
@@ -127,11 +134,6 @@ impl Manifest {
             return Err(damaged());
         }
         // The version first: another one may have other fields.
-        #[derive(Deserialize)]
-        struct Version {
-            format: u32,
-            engine: String,
-        }
         let version: Version = serde_json::from_str(text).map_err(|_| damaged())?;
         if version.format != FORMAT {
             return Err(Error::checkpoint(format!(
