@@ -41,6 +41,9 @@ pub(super) struct DistinctValues {
     keys: EncodedKeys,
     ids: Vec<u32>,
     fresh: Vec<u32>,
+    /// Values whose last entry has gone. They keep their ids to the end of the batch, whose rows may
+    /// bring them back.
+    unused: Vec<u32>,
 }
 
 fn hash(slot: u32, value: u32) -> u64 {
@@ -66,6 +69,7 @@ impl DistinctValues {
             keys: EncodedKeys::default(),
             ids: Vec::new(),
             fresh: Vec::new(),
+            unused: Vec::new(),
         })
     }
 
@@ -102,9 +106,12 @@ impl DistinctValues {
                 }
             }
             if input.ends.is_some_and(|ends| ends[row]) {
-                self.clear(slot);
+                self.remove_all(slot);
             }
         }
+        // Values may have been interned for rows that left no entry.
+        let fresh = self.fresh.iter().map(|row| self.ids[*row as usize]);
+        self.unused.extend(fresh);
         self.drop_unused();
         Ok(())
     }
@@ -119,10 +126,8 @@ impl DistinctValues {
         Ok(())
     }
 
-    /// Forgets values that were interned and then not used.
     fn drop_unused(&mut self) {
-        for row in &self.fresh {
-            let id = self.ids[*row as usize];
+        for id in self.unused.drain(..) {
             if self.uses[id as usize] == 0 && self.values.is_live(id) {
                 self.values.remove(id);
             }
@@ -204,11 +209,16 @@ impl DistinctValues {
         let uses = &mut self.uses[value as usize];
         *uses -= 1;
         if *uses == 0 {
-            self.values.remove(value);
+            self.unused.push(value);
         }
     }
 
     pub(super) fn clear(&mut self, slot: u32) {
+        self.remove_all(slot);
+        self.drop_unused();
+    }
+
+    fn remove_all(&mut self, slot: u32) {
         while let Some(head) = self.heads.get(slot as usize).filter(|h| **h != NONE) {
             self.remove(*head);
         }
@@ -245,8 +255,8 @@ impl DistinctValues {
                 values.push(value);
             }
         }
-        // `from` still uses every value: none is gone yet.
         let columns = self.values.decode(&self.encoder, values)?;
+        self.drop_unused();
         Ok((weights, columns))
     }
 

@@ -31,6 +31,7 @@ pub(crate) fn schema(text: &str) -> Schema {
             "BIGINT" => TypeKind::BigInt,
             "FLOAT" => TypeKind::Float,
             "DOUBLE" => TypeKind::Double,
+            "DATE" => TypeKind::Date,
             "TIMESTAMP(3)" => TypeKind::Timestamp(3),
             "TIMESTAMP_LTZ(3)" => TypeKind::TimestampLtz(3),
             other => match other.split_once('(') {

@@ -165,7 +165,7 @@ impl Bundle {
                 self.absorb(operator, &part, now)?;
                 self.len += n;
                 if self.len == size {
-                    self.end(operator, out)?;
+                    self.end(operator, |_| false, out)?;
                 }
             }
         }
@@ -181,7 +181,7 @@ impl Bundle {
     ) -> Result<()> {
         self.deadline = None;
         self.end_local(operator, now, out)?;
-        self.end(operator, out)
+        self.end(operator, |_| false, out)
     }
 
     /// Applies located rows, whose groups have been touched, to the state.
@@ -257,14 +257,22 @@ impl Bundle {
             first += n;
             self.len += n;
             if self.len == self.mini_batch.size {
-                self.end(operator, out)?;
+                // What is located already for the next bundle stays where it is.
+                let place = |slot: u32| places[slot as usize] as usize;
+                self.end(operator, |slot| place(slot) > first, out)?;
             }
         }
         Ok(())
     }
 
-    /// Answers the groups of the bundle and begins the next.
-    fn end(&mut self, operator: &mut GroupAggregate, out: &mut Output<'_>) -> Result<()> {
+    /// Answers the groups of the bundle and begins the next. Forgets those that are gone, but for
+    /// those to `keep`.
+    fn end(
+        &mut self,
+        operator: &mut GroupAggregate,
+        keep: impl Fn(u32) -> bool,
+        out: &mut Output<'_>,
+    ) -> Result<()> {
         self.len = 0;
         let touched = &self.touched;
         let len = touched.slots.len();
@@ -305,7 +313,7 @@ impl Bundle {
                 _ => {}
             }
         }
-        for slot in &touched.slots {
+        for slot in touched.slots.iter().filter(|slot| !keep(**slot)) {
             groups.remove_if_empty(*slot);
         }
         self.touched.clear();

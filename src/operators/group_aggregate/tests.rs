@@ -426,3 +426,115 @@ fn a_bundle_ends_in_the_state_that_single_rows_end_in() {
         );
     }
 }
+
+/// The table that a printed changelog ends in, by its lines.
+fn folded(changes: &str) -> std::collections::BTreeMap<String, i64> {
+    let mut table = std::collections::BTreeMap::new();
+    for line in changes.lines() {
+        let (kind, row) = line.split_at(2);
+        let sign = if kind.starts_with('+') { 1 } else { -1 };
+        let count = table.entry(row.to_string()).or_insert(0);
+        *count += sign;
+        assert!((0..=1).contains(count), "{line}");
+        if *count == 0 {
+            table.remove(row);
+        }
+    }
+    table
+}
+
+#[test]
+fn every_way_to_run_a_history_ends_in_the_same_table() {
+    let query = Query {
+        input: "k BIGINT, v INT, ok BOOLEAN",
+        keys: &[0],
+        calls: &[
+            "COUNT()",
+            "SUM(1)",
+            "MIN(1)",
+            "MAX(1) FILTER 2",
+            "COUNT(DISTINCT 1)",
+            "SUM(DISTINCT 1) FILTER 2",
+        ],
+        output: "k BIGINT, c BIGINT, s INT, mn INT, mx INT, d BIGINT, ds INT",
+    };
+    let mut state = 11_u64;
+    let mut random = move |n: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % n
+    };
+    let mut rows: Vec<String> = Vec::new();
+    let mut script = String::new();
+    let mut groups = std::collections::BTreeMap::new();
+    for _ in 0..600 {
+        let kind = if !rows.is_empty() && random(100) < 48 {
+            let gone = usize::try_from(random(rows.len() as u64)).unwrap();
+            format!("-D|{}", rows.swap_remove(gone))
+        } else {
+            let value = match random(7) {
+                0 => "\\N".to_string(),
+                n => n.to_string(),
+            };
+            rows.push(format!("{}|{value}|{}", random(12), random(2) == 0));
+            format!("+I|{}", rows[rows.len() - 1])
+        };
+        script.push_str(&kind);
+        script.push('\n');
+    }
+    for row in &rows {
+        let mut fields = row.split('|');
+        let key: i64 = fields.next().unwrap().parse().unwrap();
+        let value: Option<i64> = fields.next().unwrap().parse().ok();
+        let ok = fields.next() == Some("true");
+        groups.entry(key).or_insert_with(Vec::new).push((value, ok));
+    }
+    let expected: std::collections::BTreeMap<String, i64> = groups
+        .iter()
+        .map(|(key, rows)| {
+            let show = |v: Option<i64>| v.map_or("null".to_string(), |v| v.to_string());
+            let values = || rows.iter().filter_map(|(v, _)| *v);
+            let passing = || rows.iter().filter(|(_, ok)| *ok).filter_map(|(v, _)| *v);
+            let distinct = |values: &mut dyn Iterator<Item = i64>| {
+                values.collect::<std::collections::BTreeSet<_>>()
+            };
+            let sum = values().next().map(|_| values().sum());
+            let passed = distinct(&mut passing());
+            let row = format!(
+                "[{key}, {}, {}, {}, {}, {}, {}]",
+                rows.len(),
+                show(sum),
+                show(values().min()),
+                show(passing().max()),
+                distinct(&mut values()).len(),
+                show(passed.first().map(|_| passed.iter().sum())),
+            );
+            (row, 1)
+        })
+        .collect();
+    script.push_str("@end");
+    let rows: Vec<&str> = script.lines().collect();
+    for batch in [1, 10, 1000] {
+        // A flush ends the batch, and does nothing else.
+        let script: Vec<_> = rows.chunks(batch).map(|rows| rows.join("\n")).collect();
+        let changes = query.harness().run(&script.join("\n@flush\n"));
+        assert_eq!(folded(&changes), expected, "batches of {batch}");
+    }
+    for size in [1, 7, 100, 10_000] {
+        for two_phase in [false, true] {
+            let harness = query.harness_of(move |spec| {
+                spec.mini_batch = Some(MiniBatch {
+                    size,
+                    latency_ms: 1000,
+                    two_phase,
+                });
+            });
+            assert_eq!(
+                folded(&harness.run(&script)),
+                expected,
+                "{size} {two_phase}"
+            );
+        }
+    }
+}
