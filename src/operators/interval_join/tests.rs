@@ -123,6 +123,39 @@ fn an_unmatched_row_comes_out_when_nothing_can_match_it_any_more() {
     );
 }
 
+/// `sts BETWEEN ots AND ots + INTERVAL '10' SECOND`.
+#[test]
+fn rows_of_one_key_come_in_the_order_of_flinks_heap_state() {
+    let mut spec = spec(JoinType::Inner, -10_000, 0);
+    spec.left.schema = schema("id INT, ots TIMESTAMP(3), n INT");
+    spec.right.schema = schema("sid INT, sts TIMESTAMP(3), m INT");
+    spec.output = spec.left.schema.join(&spec.right.schema);
+    let harness = harness(spec);
+    let script = "0:+I|1|2024-01-01T00:00:01|1
+        0:+I|1|2024-01-01T00:00:02|2
+        0:+I|1|2024-01-01T00:00:03|3
+        0:+I|1|2024-01-01T00:00:01|4
+        0:+I|1|2024-01-01T00:00:04|5
+        0:+I|1|2024-01-01T00:00:05|6
+        0:+I|1|2024-01-01T00:00:05.500|7
+        0:+I|1|2024-01-01T00:00:05.700|8
+        1:+I|1|2024-01-01T00:00:06|1
+        1:+I|1|2024-01-01T00:00:02|2";
+    let emitted = harness.run(script);
+    let numbers: Vec<String> = emitted
+        .lines()
+        .map(|line| {
+            let parts: Vec<&str> = line.split(", ").collect();
+            format!("{}-{}", parts[2], parts[5].trim_end_matches(']'))
+        })
+        .collect();
+    assert_eq!(
+        numbers.join(" "),
+        "7-1 1-1 4-1 3-1 6-1 8-1 2-1 5-1 1-2 4-2 2-2"
+    );
+    harness.check(script, &emitted);
+}
+
 #[test]
 fn bounds_that_nothing_fulfils_pad_at_once() {
     harness(spec(JoinType::Left, 5000, -5000)).check(

@@ -3,12 +3,14 @@
 //!
 //! - [`probe`]: the algorithm, one batch against the other side's state,
 //! - [`side`]: that state; [`group`]: its rows of one join key,
-//! - [`condition`]: what else must hold of a pair; [`changes`]: what is emitted.
+//! - [`condition`]: what else must hold of a pair; [`changes`]: what is emitted,
+//! - [`bundle`]: mini-batch.
 //!
 //! Kinds and order of the changes are those of Flink: an inner join passes the input's kinds on; an
 //! outer join emits `+I` and `-D` (and `-U` of its inner side), with a row of NULLs that comes and
 //! goes; the matches of a row come in the order of Flink's heap state.
 
+mod bundle;
 pub(crate) mod changes;
 pub(crate) mod condition;
 mod group;
@@ -27,6 +29,8 @@ use arrow::array::RecordBatch;
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::SchemaRef;
 
+use self::bundle::Bundle;
+pub use self::bundle::BundleLimits;
 use self::changes::Changes;
 use self::condition::JoinCondition;
 use self::keys::JoinKeys;
@@ -115,6 +119,8 @@ pub struct JoinSpec {
     pub null_safe: Vec<bool>,
     /// What else must hold of a pair, over the columns of left, then right.
     pub condition: Option<Expr>,
+    /// `table.exec.mini-batch.*`; not for semi and anti joins.
+    pub mini_batch: Option<BundleLimits>,
     /// Columns of the result: left, then right unless the join type is left only.
     pub output: Schema,
 }
@@ -130,6 +136,9 @@ pub struct Join {
     left: Side,
     right: Side,
     watermark: i64,
+    bundle: Option<Bundle>,
+    /// When expired rows are removed next; `None` while there are none.
+    sweep_at: Option<i64>,
     // Buffers.
     rows: BinaryRows,
     changes: Changes,
@@ -160,6 +169,19 @@ impl Join {
             Side::new(&input.schema, unique_key, counts_matches, input.ttl_ms)
         };
         let join_type = spec.join_type;
+        let limits = spec.mini_batch.filter(|_| !join_type.is_left_only());
+        let bundle = limits.map(|limits| {
+            let side = |input| {
+                let JoinInput {
+                    schema,
+                    keys,
+                    unique_key,
+                    ..
+                }: &JoinInput = input;
+                (schema, keys.as_slice(), unique_key)
+            };
+            Bundle::new(limits, side(&spec.left), side(&spec.right))
+        });
         Ok(Self {
             condition,
             schema: spec.output.to_arrow(),
@@ -170,6 +192,8 @@ impl Join {
             ),
             right: side(&spec.right, join_type.is_right_outer()),
             watermark: i64::MIN,
+            bundle,
+            sweep_at: None,
             rows: BinaryRows::default(),
             changes: Changes::default(),
             emptied: Vec::new(),
@@ -205,6 +229,72 @@ impl Join {
         Ok(unmatchable)
     }
 
+    /// Joins a batch with the state of the other side and adds it to its own.
+    fn join(
+        &mut self,
+        port: usize,
+        batch: &ChangeBatch,
+        replaced: Option<&[bool]>,
+        out: &mut Output<'_>,
+    ) -> Result<()> {
+        let unmatchable = self.intern(port, batch.rows())?;
+        let role = self.role(port);
+        let (own, other) = match port {
+            0 => (&mut self.left, &mut self.right),
+            _ => (&mut self.right, &mut self.left),
+        };
+        own.codec
+            .encode(batch.rows().columns(), batch.len(), &mut self.rows)?;
+        let now = self.context.clock.now_ms();
+        Probe {
+            role,
+            own_is_left: port == 0,
+            own,
+            other,
+            batch: batch.rows(),
+            kinds: batch.ops(),
+            replaced,
+            encoded: &self.rows,
+            slots: &self.keys.slots,
+            unmatchable,
+            condition: self.condition.as_ref(),
+            context: &self.context,
+            watermark: self.watermark,
+            now,
+            schema: &self.schema,
+            changes: &mut self.changes,
+            withheld: Vec::new(),
+            emptied: &mut self.emptied,
+        }
+        .run(out)?;
+        self.release_keys();
+        self.plan_sweep(now);
+        Ok(())
+    }
+
+    /// Sees to it that expired rows are removed: when half of the shorter TTL is over.
+    fn plan_sweep(&mut self, now: i64) {
+        let ttls = [self.left.ttl_ms, self.right.ttl_ms];
+        if let (None, Some(ttl)) = (self.sweep_at, ttls.into_iter().filter(|t| *t > 0).min()) {
+            self.sweep_at = Some(now.saturating_add((ttl / 2).max(1000)));
+        }
+    }
+
+    /// Removes expired rows.
+    fn sweep(&mut self, now: i64) {
+        self.sweep_at = None;
+        let slots: Vec<u32> = self.keys.table.slots().collect();
+        for slot in slots {
+            self.left.sweep(slot, now);
+            self.right.sweep(slot, now);
+            self.emptied.push(slot);
+        }
+        self.release_keys();
+        if !self.keys.table.is_empty() {
+            self.plan_sweep(now);
+        }
+    }
+
     /// Forgets join keys that have no row.
     fn release_keys(&mut self) {
         for slot in self.emptied.drain(..) {
@@ -217,34 +307,51 @@ impl Join {
 
 impl Operator for Join {
     fn process(&mut self, port: usize, batch: ChangeBatch, out: &mut Output<'_>) -> Result<()> {
-        let unmatchable = self.intern(port, batch.rows())?;
-        let role = self.role(port);
-        let (own, other) = match port {
-            0 => (&mut self.left, &mut self.right),
-            _ => (&mut self.right, &mut self.left),
+        let now = self.context.clock.now_ms();
+        let Some(bundle) = &mut self.bundle else {
+            return self.join(port, &batch, None, out);
         };
-        own.codec
-            .encode(batch.rows().columns(), batch.len(), &mut self.rows)?;
-        Probe {
-            role,
-            own_is_left: port == 0,
-            own,
-            other,
-            batch: batch.rows(),
-            kinds: batch.ops(),
-            encoded: &self.rows,
-            slots: &self.keys.slots,
-            unmatchable,
-            condition: self.condition.as_ref(),
-            context: &self.context,
-            watermark: self.watermark,
-            now: self.context.clock.now_ms(),
-            schema: &self.schema,
-            changes: &mut self.changes,
-            emptied: &mut self.emptied,
+        let mut rest = bundle.add(port, &batch, now);
+        while let Some(batch) = rest {
+            self.flush(out)?;
+            rest = match &mut self.bundle {
+                Some(bundle) if !batch.is_empty() => bundle.add(port, &batch, now),
+                _ => None,
+            };
         }
-        .run(out)?;
-        self.release_keys();
+        Ok(())
+    }
+
+    fn flush(&mut self, out: &mut Output<'_>) -> Result<()> {
+        let right_first = self.spec.join_type != JoinType::Right;
+        for port in if right_first { [1, 0] } else { [0, 1] } {
+            let folded = match &mut self.bundle {
+                Some(bundle) => bundle.take(port)?,
+                None => None,
+            };
+            if let Some(folded) = folded {
+                self.join(port, &folded.batch, Some(&folded.replaced), out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn next_timer(&self) -> Option<i64> {
+        let deadline = self.bundle.as_ref().and_then(|bundle| bundle.deadline);
+        match (deadline, self.sweep_at) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn processing_time(&mut self, now_ms: i64, out: &mut Output<'_>) -> Result<()> {
+        let deadline = self.bundle.as_ref().and_then(|bundle| bundle.deadline);
+        if deadline.is_some_and(|at| at <= now_ms) {
+            self.flush(out)?;
+        }
+        if self.sweep_at.is_some_and(|at| at <= now_ms) {
+            self.sweep(now_ms);
+        }
         Ok(())
     }
 
@@ -292,6 +399,7 @@ impl Operator for Join {
                 }
             }
         }
+        self.plan_sweep(self.context.clock.now_ms());
         Ok(())
     }
 
@@ -300,7 +408,8 @@ impl Operator for Join {
             rows: self.left.rows.len() + self.right.rows.len(),
             bytes: self.left.memory_size()
                 + self.right.memory_size()
-                + self.keys.table.memory_size(),
+                + self.keys.table.memory_size()
+                + self.bundle.as_ref().map_or(0, Bundle::memory_size),
         }
     }
 }

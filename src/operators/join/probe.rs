@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::operators::OperatorContext;
 use crate::runtime::output::Output;
 use crate::state::binary_row::BinaryRows;
+use crate::state::rows::RowId;
 
 /// Pairs that are put to the condition at once.
 const PAIRS: usize = 8192;
@@ -40,6 +41,8 @@ pub(super) struct Probe<'a> {
     pub(super) other: &'a mut Side,
     pub(super) batch: &'a RecordBatch,
     pub(super) kinds: Option<&'a [RowKind]>,
+    /// Set for a withdrawal whose row is replaced by the next one: no row of NULLs comes between.
+    pub(super) replaced: Option<&'a [bool]>,
     /// The batch's rows as the state stores them.
     pub(super) encoded: &'a BinaryRows,
     /// The slot of each row's join key.
@@ -52,6 +55,8 @@ pub(super) struct Probe<'a> {
     pub(super) now: i64,
     pub(super) schema: &'a SchemaRef,
     pub(super) changes: &'a mut Changes,
+    /// Rows of the other side that lost their last match to a row that is being replaced.
+    pub(super) withheld: Vec<u32>,
     /// Receives slots that may have no row any more.
     pub(super) emptied: &'a mut Vec<u32>,
 }
@@ -85,6 +90,8 @@ struct Current {
     existing: Option<u32>,
     /// Whether `existing` is another row that this one replaces.
     replaces: bool,
+    /// Whether it withdraws `existing` though it is another version of it.
+    stored: bool,
     /// The matches of the row that it replaces, if they may differ.
     former: Vec<u32>,
     /// The other row of the last pair and its number of matches before.
@@ -196,6 +203,7 @@ impl Probe<'_> {
             matches: 0,
             existing: None,
             replaces: false,
+            stored: false,
             former: Vec::new(),
             last: NONE,
             last_degree: 0,
@@ -211,10 +219,25 @@ impl Probe<'_> {
             {
                 current.former = self.matches_of(slot, replaced)?;
             }
-        } else if current.existing.is_none() {
-            self.context.metrics.inconsistent_dropped.add(1);
+            return Ok(current);
+        }
+        let Some(existing) = current.existing else {
+            // A bundle may have folded the row that is withdrawn.
+            let folded = self.replaced.is_some() && self.own.has_unique_key();
             // With a TTL it may have been there: its pairs are withdrawn, as in Flink.
-            current.skipped = self.own.ttl_ms == 0;
+            current.skipped = folded || self.own.ttl_ms == 0;
+            if !folded {
+                self.context.metrics.inconsistent_dropped.add(1);
+            }
+            return Ok(current);
+        };
+        if self.condition.is_some() && self.own.has_unique_key() {
+            let stored = self.own.rows.get(RowId(existing));
+            if stored != self.encoded.get(row) {
+                // Another version of the row was matched.
+                current.stored = true;
+                current.former = self.matches_of(slot, existing)?;
+            }
         }
         Ok(current)
     }
@@ -246,6 +269,10 @@ impl Probe<'_> {
         holds: bool,
         out: &mut Output<'_>,
     ) -> Result<()> {
+        let holds = match row.stored {
+            true => row.former.binary_search(&id).is_ok(),
+            false => holds,
+        };
         // Without a condition a row has the matches of the one that it replaces.
         let held = row.replaces
             && match self.condition {
@@ -300,7 +327,9 @@ impl Probe<'_> {
                 self.push_stored(RowKind::Delete, replaced, NONE, out)?;
             }
             if other_outer {
-                if before == 0 {
+                if let Some(at) = self.withheld.iter().position(|w| *w == id) {
+                    self.withheld.swap_remove(at);
+                } else if before == 0 {
                     self.changes.push(RowKind::Delete, NONE, id);
                 }
                 if first && !held {
@@ -323,11 +352,16 @@ impl Probe<'_> {
             }
         } else {
             let kind = if own_outer { RowKind::Delete } else { row.kind };
-            self.changes.push(kind, row.row, id);
+            match row.existing.filter(|_| row.stored) {
+                Some(stored) => self.push_stored(kind, stored, id, out)?,
+                None => self.changes.push(kind, row.row, id),
+            }
             row.matches += 1;
         }
         if other_outer {
-            if before == 1 {
+            if before == 1 && self.is_replaced(row) {
+                self.withheld.push(id);
+            } else if before == 1 {
                 self.changes.push(RowKind::Insert, NONE, id);
             }
             if first {
@@ -371,9 +405,18 @@ impl Probe<'_> {
         }
     }
 
+    fn is_replaced(&self, row: &Current) -> bool {
+        self.replaced.is_some_and(|r| r[row.row as usize])
+    }
+
     /// All pairs of the row have been seen.
     fn finish(&mut self, row: &Current, out: &mut Output<'_>) -> Result<()> {
         let add = row.kind.is_add();
+        if !self.is_replaced(row) {
+            for id in self.withheld.drain(..) {
+                self.changes.push(RowKind::Insert, NONE, id);
+            }
+        }
         if !row.skipped {
             match self.role {
                 Role::Joined { own_outer, .. } if own_outer && row.matches == 0 => {

@@ -91,7 +91,7 @@ fn line(kind: RowKind, (k, id, v): Row) -> String {
     format!("{kind}|{k}|{id}|{v}")
 }
 
-fn make(join_type: JoinType, keyed: Keyed, conditional: bool) -> Join {
+fn make(join_type: JoinType, keyed: Keyed, conditional: bool, bundle: Option<usize>) -> Join {
     let input = |text| JoinInput {
         schema: schema(text),
         keys: vec![0],
@@ -108,6 +108,10 @@ fn make(join_type: JoinType, keyed: Keyed, conditional: bool) -> Join {
         join_type,
         null_safe: vec![false],
         condition: None,
+        mini_batch: bundle.map(|size| BundleLimits {
+            size,
+            latency_ms: 1000,
+        }),
         output: match join_type.is_left_only() {
             true => left.schema.clone(),
             false => left.schema.join(&right.schema),
@@ -133,6 +137,7 @@ fn run(make: &dyn Fn() -> Join, changes: &[Change], size: usize, restart: usize)
     let mut at = 0;
     while at < changes.len() {
         if at == restart {
+            join.flush(&mut Output::new(&mut emitted)).unwrap();
             let snapshot = join.snapshot().unwrap();
             join = make();
             join.restore(RestoreState {
@@ -158,6 +163,7 @@ fn run(make: &dyn Fn() -> Join, changes: &[Change], size: usize, restart: usize)
         join.process(port, batch, &mut Output::new(&mut emitted))
             .unwrap();
     }
+    join.flush(&mut Output::new(&mut emitted)).unwrap();
     let mut lines = Vec::new();
     for message in emitted {
         let Emitted::Batch(batch) = message else {
@@ -260,20 +266,32 @@ const JOIN_TYPES: [JoinType; 6] = [
 ];
 
 fn check(actions: &[Action], keyed: Keyed, conditional: bool, size: usize) {
+    for bundle in [None, Some(1 + size / 2), Some(1000)] {
+        check_bundled(actions, keyed, conditional, size, bundle);
+    }
+}
+
+fn check_bundled(
+    actions: &[Action],
+    keyed: Keyed,
+    conditional: bool,
+    size: usize,
+    bundle: Option<usize>,
+) {
     let (changes, held) = history(actions, keyed);
     for join_type in JOIN_TYPES {
-        let make = || make(join_type, keyed, conditional);
+        let make = || make(join_type, keyed, conditional, bundle);
         let emitted = run(&make, &changes, size, usize::MAX);
         assert_eq!(
             emitted,
             run(&make, &changes, 1, usize::MAX),
             "in batches of one"
         );
-        assert_eq!(
-            emitted,
-            run(&make, &changes, size, changes.len() / 2),
-            "with a restart"
-        );
+        // A barrier ends a bundle, so that with bundles only the folded result is the same.
+        let restarted = run(&make, &changes, size, changes.len() / 2);
+        if bundle.is_none() {
+            assert_eq!(emitted, restarted, "with a restart");
+        }
         let upsert = matches!(keyed, Keyed::Upsert | Keyed::JoinKey);
         // The unique keys of both sides, or the whole row.
         let key = |row: &str| {
@@ -289,12 +307,18 @@ fn check(actions: &[Action], keyed: Keyed, conditional: bool, size: usize) {
             keys.collect::<Vec<_>>().join(",")
         };
         let expected = naive(join_type, &held, conditional);
-        assert_eq!(fold(&emitted, &key, upsert), expected, "{join_type:?}");
+        for emitted in [emitted, restarted] {
+            assert_eq!(
+                fold(&emitted, &key, upsert),
+                expected,
+                "{join_type:?} {bundle:?}"
+            );
+        }
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn rows_without_a_key(actions in actions(), conditional: bool, size in 1..50_usize) {

@@ -1,6 +1,8 @@
 //! What a join remembers of one side: its rows by join key, how often each is there, and for a side
 //! that is shown without a match the number of its matches.
 
+use smallvec::SmallVec;
+
 use super::UniqueKey;
 use super::changes::{NONE, Rows};
 use super::group::Group;
@@ -335,6 +337,22 @@ impl Side {
             self.groups[number as usize] = Group::default();
             self.free_groups.push(number);
             self.heads[slot as usize] = NONE;
+        }
+    }
+
+    /// Removes the expired rows of a join key.
+    pub(super) fn sweep(&mut self, slot: u32, now: i64) {
+        if self.stamps.is_none() || self.is_vacant(slot) {
+            return;
+        }
+        let mut expired: SmallVec<[u32; 4]> = SmallVec::new();
+        self.rows_of(slot, |id, _| {
+            if self.is_expired(id, now) {
+                expired.push(id);
+            }
+        });
+        for id in expired {
+            self.delete(slot, id);
         }
     }
 

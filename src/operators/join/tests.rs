@@ -60,6 +60,7 @@ impl Case {
             },
             null_safe: vec![self.null_safe; self.keys.0.len()],
             condition: None,
+            mini_batch: None,
             left,
             right,
         }
@@ -389,4 +390,211 @@ fn withdrawals_of_unknown_rows_are_dropped() {
         -D[1, x, 1, p]
         +I[null, null, 1, p]",
     );
+}
+
+#[test]
+fn a_map_of_rows_of_all_types_grows_as_in_java() {
+    let mut case = Case::new("n INT", "x INT");
+    case.keys = (vec![], vec![]);
+    let mut spec = case.spec(JoinType::Inner);
+    spec.left.schema = schema("n INT, s STRING, d DECIMAL(30,3), t BIGINT, f DOUBLE, b BOOLEAN");
+    spec.left.schema.columns[3].data_type = crate::types::TypeKind::Timestamp(6).nullable();
+    spec.output = spec.left.schema.join(&spec.right.schema);
+    let harness = harness(spec);
+    let script = "0:+I|1|a|1.5|2024-01-01T00:00:00.123456|1.5|true
+        0:+I|2|a long string|\\N|\\N|-0.0|false
+        0:+I|3|\\N|-7.25|1969-12-31T23:59:59.999999|\\N|\\N
+        0:+I|4|four|12345678901234567890.123|2024-01-01T00:00:00|2|true
+        0:+I|5|five|0|2024-01-01T00:00:00|3|true
+        0:+I|6|six|0|2024-01-01T00:00:00|3|true
+        0:+I|7|seven|0|2024-01-01T00:00:00|3|true
+        0:+I|8|eight888|0|2024-01-01T00:00:00|3|true
+        0:+I|9|ninety-nine|0|2024-01-01T00:00:00|3|true
+        0:+I|10|ten|0|2024-01-01T00:00:00|3|true
+        0:+I|11|eleven|0|2024-01-01T00:00:00|3|true
+        0:+I|12|twelve|0|2024-01-01T00:00:00|3|true
+        1:+I|1
+        0:+I|13|thirteen|0|2024-01-01T00:00:00|3|true
+        0:-D|5|five|0|2024-01-01T00:00:00|3|true
+        0:+I|5|five|0|2024-01-01T00:00:00|3|true
+        1:+I|2
+        0:-D|1|a|1.5|2024-01-01T00:00:00.123456|1.5|true
+        0:-D|2|a long string|\\N|\\N|-0.0|false
+        0:+I|14|14|0|2024-01-01T00:00:00|3|true
+        1:+I|3";
+    let emitted = harness.run(script);
+    let short: Vec<String> = emitted
+        .lines()
+        .map(|line| {
+            let (n, _) = line[3..].split_once(',').unwrap();
+            let (_, x) = line.trim_end_matches(']').rsplit_once(", ").unwrap();
+            format!("{}{n}:{x}", if line.starts_with('+') { "" } else { "-" })
+        })
+        .collect();
+    assert_eq!(
+        short.join(" "),
+        "3:1 7:1 6:1 1:1 4:1 11:1 12:1 9:1 5:1 2:1 8:1 10:1 \
+         13:1 -5:1 5:1 \
+         3:2 1:2 9:2 5:2 2:2 8:2 10:2 7:2 6:2 13:2 4:2 11:2 12:2 \
+         -1:2 -1:1 -2:2 -2:1 14:2 14:1 \
+         3:3 9:3 5:3 8:3 10:3 7:3 6:3 13:3 4:3 11:3 12:3 14:3"
+    );
+    harness.check(script, &emitted);
+}
+
+#[test]
+fn rows_of_a_unique_key_come_in_the_order_of_their_keys() {
+    let mut case = Case::new("id INT, k INT, v INT", "rk INT, x INT");
+    case.keys = (vec![1], vec![0]);
+    case.unique.0 = UniqueKey::Columns(vec![0]);
+    case.harness(JoinType::Inner).check(
+        "0:+I|1|1|10
+        0:+I|2|1|20
+        0:+I|3|1|30
+        0:+I|4|1|40
+        0:+I|5|1|50
+        0:+I|6|1|60
+        1:+I|1|100
+        0:-U|2|1|20
+        0:+U|2|1|21
+        1:+I|1|200",
+        "+I[3, 1, 30, 1, 100]
+        +I[2, 1, 20, 1, 100]
+        +I[5, 1, 50, 1, 100]
+        +I[1, 1, 10, 1, 100]
+        +I[6, 1, 60, 1, 100]
+        +I[4, 1, 40, 1, 100]
+        -U[2, 1, 20, 1, 100]
+        +U[2, 1, 21, 1, 100]
+        +I[3, 1, 30, 1, 200]
+        +I[2, 1, 21, 1, 200]
+        +I[5, 1, 50, 1, 200]
+        +I[1, 1, 10, 1, 200]
+        +I[6, 1, 60, 1, 200]
+        +I[4, 1, 40, 1, 200]",
+    );
+}
+
+#[test]
+fn a_row_is_forgotten_when_it_was_not_written_for_its_ttl() {
+    let mut spec = Case::new("id INT, a STRING", "rid INT, b STRING").spec(JoinType::Left);
+    spec.left.ttl_ms = 5000;
+    spec.right.ttl_ms = 5000;
+    let harness = harness(spec);
+    // The match gives the left row a new lease of life; the right row expires.
+    harness.check(
+        "0:+I|1|x
+        @time 3000
+        1:+I|1|p
+        @time 7000
+        1:+I|1|q
+        @time 9000
+        0:+I|1|y
+        1:-D|1|p
+        @time 20000
+        1:+I|1|r",
+        "+I[1, x, null, null]
+        -D[1, x, null, null]
+        +I[1, x, 1, p]
+        +I[1, x, 1, q]
+        +I[1, y, 1, q]
+        -D[1, y, 1, p]
+        +I[1, y, null, null]
+        -D[1, x, 1, p]",
+    );
+}
+
+#[test]
+fn expired_rows_are_removed_by_and_by() {
+    let mut spec = Case::new("id INT, a STRING", "rid INT, b STRING").spec(JoinType::Inner);
+    spec.left.ttl_ms = 5000;
+    let clock = std::sync::Arc::new(crate::runtime::clock::ManualClock::new(0));
+    let mut context = crate::operators::testing::context();
+    context.clock = std::sync::Arc::clone(&clock) as _;
+    let left = spec.left.schema.clone();
+    let mut join = Join::new(spec, &context).unwrap();
+    let mut emitted: Vec<crate::runtime::output::Emitted> = Vec::new();
+    let out = &mut Output::new(&mut emitted);
+    let rows = crate::operators::testing::batch(&left, &["+I|1|x", "+I|1|y", "+I|2|z"]);
+    join.process(0, rows, out).unwrap();
+    assert_eq!(join.state_size().rows, 3);
+    while let Some(at) = join.next_timer() {
+        clock.set(at);
+        join.processing_time(at, out).unwrap();
+    }
+    assert_eq!(join.state_size().rows, 0);
+    assert!(join.keys.table.is_empty());
+}
+
+#[test]
+fn a_bundle_is_folded_before_it_is_joined() {
+    let mut spec = Case::new("id INT, a STRING", "rid INT, b STRING").spec(JoinType::Left);
+    spec.mini_batch = Some(BundleLimits {
+        size: 1000,
+        latency_ms: 5000,
+    });
+    let mut keyed = spec.clone();
+    bundled(
+        spec,
+        "0:+I|1|x
+        0:+I|2|y
+        0:+I|3|z
+        0:-D|3|z
+        0:+I|4|w
+        @flush
+        1:+I|1|p
+        1:-U|1|p
+        1:+U|1|pp
+        1:+I|4|q
+        1:+I|5|f
+        0:+I|4|ww
+        @flush
+        1:+I|4|qq
+        @time 5000",
+        "+I[2, y, null, null]
+        +I[1, x, null, null]
+        +I[4, w, null, null]
+        -D[1, x, null, null]
+        +I[1, x, 1, pp]
+        -D[4, w, null, null]
+        +I[4, w, 4, q]
+        +I[4, ww, 4, q]
+        +I[4, ww, 4, qq]
+        +I[4, w, 4, qq]",
+    );
+    keyed.left.unique_key = UniqueKey::JoinKey;
+    keyed.right.unique_key = UniqueKey::JoinKey;
+    bundled(
+        keyed,
+        "0:+I|1|x
+        0:+I|2|y
+        0:-U|1|x
+        0:+U|1|xx
+        @flush
+        1:+I|1|p
+        1:+I|2|q
+        @flush
+        0:-D|2|y
+        1:-U|1|p
+        1:+U|1|pp
+        @flush",
+        "+I[2, y, null, null]
+        +I[1, xx, null, null]
+        -D[2, y, null, null]
+        +I[2, y, 2, q]
+        -D[1, xx, null, null]
+        +I[1, xx, 1, p]
+        -U[1, xx, 1, p]
+        +I[1, xx, 1, pp]
+        -D[2, y, 2, q]",
+    );
+}
+
+/// A barrier ends a bundle, so restarts are not tried.
+fn bundled(spec: JoinSpec, script: &str, expected: &str) {
+    let tidy = |text: &str| {
+        let lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(tidy(&harness(spec).run(script)), tidy(expected));
 }

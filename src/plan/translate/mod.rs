@@ -26,7 +26,7 @@ use crate::operators::deduplicate::{DeduplicateSpec, deduplicate};
 use crate::operators::drop_update_before::DropUpdateBefore;
 use crate::operators::expand::{Expand, ExpandSet, ExpandSpec};
 use crate::operators::group_aggregate::{GroupAggregate, GroupAggregateSpec, MiniBatch};
-use crate::operators::join::{Join, JoinInput, JoinSpec};
+use crate::operators::join::{BundleLimits, Join, JoinInput, JoinSpec};
 use crate::operators::rank::{Rank, RankEnd, RankSpec, SortColumn};
 use crate::operators::sink_upsert_materializer::{
     ConflictStrategy, SinkUpsertMaterializer, SinkUpsertMaterializerSpec,
@@ -330,6 +330,10 @@ impl<'a> Translator<'a> {
                     right: side(right, &plan.inputs[1]),
                     null_safe: null_safe.clone(),
                     condition: condition.clone(),
+                    mini_batch: self
+                        .config
+                        .mini_batch()
+                        .map(|(size, latency_ms)| BundleLimits { size, latency_ms }),
                     output: plan.schema.clone(),
                 };
                 factory(move |context| Ok(Box::new(Join::new(spec.clone(), context)?)))
