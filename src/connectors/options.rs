@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn durations_and_sizes_as_in_flink() {
         assert_eq!(parse_duration("5 s"), Some(Duration::from_secs(5)));
-        assert_eq!(parse_duration("1min"), Some(Duration::from_secs(60)));
+        assert_eq!(parse_duration("1min"), Some(Duration::from_mins(1)));
         assert_eq!(parse_duration("12"), Some(Duration::from_millis(12)));
         assert_eq!(parse_duration("s"), None);
         assert_eq!(parse_duration("1 parsec"), None);

@@ -2,6 +2,7 @@
 //!
 //! A line of `data` (or of the file `path`) is `[@step ]KIND|value|value`; `\N` is NULL; blank lines
 //! and lines that begin with `#` are skipped; `@step end` holds the end of the input until that step.
+//! Arrays, maps and rows are JSON: `[1, null]`, `{"k": 1}`.
 
 mod source;
 mod values;
@@ -165,6 +166,17 @@ mod tests {
                 "+I[true, -128, 1.5, 2.5, 12.35, 2024-01-31, 10:11:12.500, 2024-01-01T00:00:01.500, 2024-01-01T00:00:00Z]"
             ]
         );
+    }
+
+    #[test]
+    fn nested_values_are_json() {
+        let columns = "a ARRAY<INT>, m MAP<STRING, INT>, r ROW<x INT, t TIMESTAMP(3)>";
+        let data = "+I|[1, null]|{\"k\": 1}|{\"x\": 2, \"t\": \"2024-01-01T00:00:00\"}";
+        assert_eq!(
+            rows(columns, data).unwrap(),
+            ["+I[[1, null], {k=1}, +I[2, 2024-01-01T00:00]]"]
+        );
+        assert!(rows(columns, "+I|[1|{}|{}").is_err());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::formats::builder::{ColumnBuilder, Primitive};
+use crate::formats::json;
 use crate::formats::text::{self, Decimal};
 use arrow::datatypes::ArrowPrimitiveType;
 
@@ -43,6 +44,9 @@ fn push(column: &mut ColumnBuilder, text: &str) -> Option<()> {
         }
         ColumnBuilder::Timestamp(p, unit, _) => {
             p.push(text::parse_timestamp(text, 'T')?.in_unit(*unit)?);
+        }
+        ColumnBuilder::List(..) | ColumnBuilder::Map(..) | ColumnBuilder::Row(..) => {
+            return json::push_text(column, text);
         }
         _ => return None,
     }

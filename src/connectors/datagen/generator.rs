@@ -57,7 +57,7 @@ pub(super) struct Moment {
 /// Reads options under one path and notes their keys.
 struct Fields<'a> {
     path: &'a str,
-    options: &'a Options<'a>,
+    options: Options<'a>,
     known: &'a mut Vec<String>,
 }
 
@@ -137,7 +137,7 @@ impl Generator {
     pub(super) fn random(
         data_type: &DataType,
         path: &str,
-        options: &Options<'_>,
+        options: Options<'_>,
         known: &mut Vec<String>,
     ) -> Result<Self> {
         let mut part = |suffix: &str, t: &DataType| {
@@ -230,7 +230,7 @@ impl Generator {
     pub(super) fn sequence(
         data_type: &DataType,
         path: &str,
-        options: &Options<'_>,
+        options: Options<'_>,
         known: &mut Vec<String>,
     ) -> Result<Self> {
         let mut bound = |name: &str| -> Result<i64> {

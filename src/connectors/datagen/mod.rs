@@ -73,8 +73,8 @@ impl Connector for DatagenConnector {
             let path = format!("fields.{}", column.name);
             let kind = format!("{path}.kind");
             let generator = match options.get(&kind).unwrap_or("random") {
-                "random" => Generator::random(&column.data_type, &path, &options, &mut known)?,
-                "sequence" => Generator::sequence(&column.data_type, &path, &options, &mut known)?,
+                "random" => Generator::random(&column.data_type, &path, options, &mut known)?,
+                "sequence" => Generator::sequence(&column.data_type, &path, options, &mut known)?,
                 other => {
                     return Err(
                         Error::options(format!("Unsupported generator kind: {other}"))

@@ -1,5 +1,6 @@
 //! Which files a table has, and partitions in their paths: `dt=2024-01-01/hr=3`.
 
+use std::fmt::Write as _;
 use std::fs::{DirEntry, Metadata};
 use std::path::{Path, PathBuf};
 
@@ -180,7 +181,8 @@ fn escape(text: &str) -> String {
                     | '^'
             );
         if is_special {
-            out.push_str(&format!("%{:02X}", u32::from(c)));
+            // Writing to a String cannot fail.
+            let _ = write!(out, "%{:02X}", u32::from(c));
         } else {
             out.push(c);
         }
@@ -196,15 +198,12 @@ fn unescape(text: &str) -> String {
         let code = rest
             .get(at + 1..at + 3)
             .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match code {
-            Some(code) => {
-                out.push(char::from(code));
-                rest = &rest[at + 3..];
-            }
-            None => {
-                out.push('%');
-                rest = &rest[at + 1..];
-            }
+        if let Some(code) = code {
+            out.push(char::from(code));
+            rest = &rest[at + 3..];
+        } else {
+            out.push('%');
+            rest = &rest[at + 1..];
         }
     }
     out.push_str(rest);

@@ -224,7 +224,7 @@ impl Connector for FilesystemConnector {
         };
         options.duration("sink.rolling-policy.check-interval")?;
         options.boolean("sink.shuffle-by-partition.enable", false)?;
-        let success_file = success_file(&options)?;
+        let success_file = success_file(options)?;
         FileSink::new(
             layout,
             encoding,
@@ -237,7 +237,7 @@ impl Connector for FilesystemConnector {
 }
 
 /// The name of the file that says that a partition is complete, if one is asked for.
-fn success_file(options: &Options<'_>) -> Result<Option<String>> {
+fn success_file(options: Options<'_>) -> Result<Option<String>> {
     let not_yet = |what: &str| {
         Err(Error::options(format!("{what} is not supported yet."))
             .hint("a partition is committed with its first part: policy 'success-file', trigger 'process-time' without delay"))

@@ -120,13 +120,12 @@ impl FileSource {
             };
             output.push(column.clone());
             let partition = self.layout.partitions.iter().position(|p| p == index);
-            origins.push(match partition {
-                Some(partition) => Origin::Partition(partition),
-                None => {
-                    let field = in_files.iter().position(|i| i == index).unwrap_or(0);
-                    columns.projection.push(field);
-                    Origin::Decoded(columns.projection.len() - 1)
-                }
+            origins.push(if let Some(partition) = partition {
+                Origin::Partition(partition)
+            } else {
+                let field = in_files.iter().position(|i| i == index).unwrap_or(0);
+                columns.projection.push(field);
+                Origin::Decoded(columns.projection.len() - 1)
             });
         }
         ReadPlan {

@@ -222,16 +222,16 @@ impl State {
             RowKind::UpdateBefore => {}
             RowKind::Delete => {
                 if let Some((old, _)) = self.content.shift_remove(&key) {
-                    to.old(RowKind::Delete, old);
+                    to.push_old(RowKind::Delete, old);
                 }
             }
             RowKind::Insert | RowKind::UpdateAfter => {
                 match self.content.insert(key, (row.clone(), 1)) {
-                    None => to.new(RowKind::Insert, i),
+                    None => to.push_new(RowKind::Insert, i),
                     Some((old, _)) if old == row => {}
                     Some((old, _)) => {
-                        to.old(RowKind::UpdateBefore, old);
-                        to.new(RowKind::UpdateAfter, i);
+                        to.push_old(RowKind::UpdateBefore, old);
+                        to.push_new(RowKind::UpdateAfter, i);
                     }
                 }
             }
@@ -242,7 +242,7 @@ impl State {
     fn count(&mut self, row: OwnedRow, kind: RowKind, i: usize, to: &mut Changes) {
         if kind.is_add() {
             self.content.entry(row.clone()).or_insert((row, 0)).1 += 1;
-            to.new(kind, i);
+            to.push_new(kind, i);
             return;
         }
         let Some((_, count)) = self.content.get_mut(&row) else {
@@ -252,7 +252,7 @@ impl State {
         if *count == 0 {
             self.content.shift_remove(&row);
         }
-        to.new(kind, i);
+        to.push_new(kind, i);
     }
 
     /// Drops changes that no reader needs.
@@ -277,12 +277,12 @@ struct Changes {
 }
 
 impl Changes {
-    fn new(&mut self, kind: RowKind, row: usize) {
+    fn push_new(&mut self, kind: RowKind, row: usize) {
         self.kinds.push(kind);
         self.rows.push(Ok(row));
     }
 
-    fn old(&mut self, kind: RowKind, row: OwnedRow) {
+    fn push_old(&mut self, kind: RowKind, row: OwnedRow) {
         self.kinds.push(kind);
         self.rows.push(Err(self.old.len()));
         self.old.push(row);
@@ -323,6 +323,6 @@ impl fmt::Debug for MemoryTable {
             .field("schema", &self.schema.to_string())
             .field("rows", &state.content.len())
             .field("changes", &state.end())
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct CsvEncoder {
     first_safe: char,
     /// The text of one field.
     field: Vec<u8>,
+    /// Memory for the text of one number.
+    scratch: String,
 }
 
 impl CsvEncoder {
@@ -44,6 +46,7 @@ impl CsvEncoder {
             settings,
             schema,
             field: Vec::new(),
+            scratch: String::new(),
         }
     }
 
@@ -60,19 +63,19 @@ impl CsvEncoder {
                 View::List(list, element) => {
                     let range = children(list.value_offsets(), i);
                     let parts = range.map(|child| (&**element, child));
-                    write_elements(parts, &self.settings, &mut self.field);
+                    write_elements(parts, &self.settings, &mut self.scratch, &mut self.field);
                     self.write_text(out);
                 }
                 View::Row(_, fields) => {
                     let parts = fields.iter().map(|(_, field)| (field, i));
-                    write_elements(parts, &self.settings, &mut self.field);
+                    write_elements(parts, &self.settings, &mut self.scratch, &mut self.field);
                     self.write_text(out);
                 }
                 _ if is_text(view) => {
-                    write_scalar(view, i, &self.settings, &mut self.field);
+                    write_scalar(view, i, &self.settings, &mut self.scratch, &mut self.field);
                     self.write_text(out);
                 }
-                _ => write_scalar(view, i, &self.settings, out),
+                _ => write_scalar(view, i, &self.settings, &mut self.scratch, out),
             }
         }
     }
@@ -139,6 +142,7 @@ fn null_text(settings: &Settings) -> &str {
 fn write_elements<'a>(
     parts: impl Iterator<Item = (&'a View<'a>, usize)>,
     settings: &Settings,
+    scratch: &mut String,
     out: &mut Vec<u8>,
 ) {
     for (n, (view, i)) in parts.enumerate() {
@@ -148,7 +152,7 @@ fn write_elements<'a>(
         if view.is_null(i) {
             out.extend_from_slice(null_text(settings).as_bytes());
         } else {
-            write_scalar(view, i, settings, out);
+            write_scalar(view, i, settings, scratch, out);
         }
     }
 }
@@ -162,8 +166,14 @@ fn is_text(view: &View<'_>) -> bool {
 }
 
 /// Writes a value that is not NULL. Nested values are refused when the encoder is made.
-fn write_scalar(view: &View<'_>, i: usize, settings: &Settings, out: &mut Vec<u8>) {
-    let mut text = String::new();
+fn write_scalar(
+    view: &View<'_>,
+    i: usize,
+    settings: &Settings,
+    text: &mut String,
+    out: &mut Vec<u8>,
+) {
+    text.clear();
     // Writing to a Vec cannot fail.
     let _ = match view {
         View::Boolean(a) => write!(out, "{}", a.value(i)),
@@ -172,20 +182,20 @@ fn write_scalar(view: &View<'_>, i: usize, settings: &Settings, out: &mut Vec<u8
         View::Int(a) => write!(out, "{}", a.value(i)),
         View::BigInt(a) => write!(out, "{}", a.value(i)),
         View::Float(a) => {
-            number::write_float(a.value(i), &mut text);
+            number::write_float(a.value(i), text);
             write!(out, "{text}")
         }
         View::Double(a) => {
-            number::write_double(a.value(i), &mut text);
+            number::write_double(a.value(i), text);
             write!(out, "{text}")
         }
         View::Decimal(a, scale) => {
-            write_decimal(a.value(i), *scale, !settings.scientific_decimals, out);
+            write_decimal(a.value(i), *scale, !settings.scientific_decimals, text, out);
             Ok(())
         }
         View::String(a) => out.write_all(a.value(i).as_bytes()),
         View::Binary(a) => {
-            STANDARD.encode_string(a.value(i), &mut text);
+            STANDARD.encode_string(a.value(i), text);
             write!(out, "{text}")
         }
         View::Date(a) => {

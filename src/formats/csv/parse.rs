@@ -40,8 +40,11 @@ impl Dialect {
     /// Where the record begins behind comments, if they are allowed; `None` when a comment does not
     /// end in `data`.
     pub(super) fn skip_comments(&self, data: &[u8], at_end: bool) -> Option<usize> {
+        if !self.comments {
+            return Some(0);
+        }
         let mut at = 0;
-        while self.comments {
+        loop {
             match data.get(at) {
                 Some(b' ' | b'\r' | b'\n') => at += 1,
                 Some(b'#') => match data[at..].iter().position(|b| is_line_end(*b)) {
@@ -49,10 +52,9 @@ impl Dialect {
                     None if at_end => return Some(data.len()),
                     None => return None,
                 },
-                _ => break,
+                _ => return Some(at),
             }
         }
-        Some(at)
     }
 }
 

@@ -25,6 +25,7 @@ use crate::changelog::{ChangeBatch, RowKind};
 use crate::connectors::OptionSpec;
 use crate::connectors::options::optional;
 use crate::error::{Error, Result};
+use crate::formats::builder::ColumnBuilder;
 use crate::types::{DataType, Schema, TypeKind};
 
 /// How timestamps are written.
@@ -148,6 +149,20 @@ pub(crate) fn check_types(schema: &Schema) -> Result<()> {
         Ok(())
     }
     schema.columns.iter().try_for_each(|c| check(&c.data_type))
+}
+
+/// Appends the value that a JSON text stands for, with timestamps as ISO-8601; `None` when it does
+/// not fit.
+pub(crate) fn push_text(column: &mut ColumnBuilder, text: &str) -> Option<()> {
+    let reader = Reader::new(DecodeOptions {
+        ignore_parse_errors: false,
+        fail_on_missing_field: false,
+        timestamp_format: TimestampFormat::Iso8601,
+    });
+    let mut jiter = Jiter::new(text.as_bytes());
+    let peek = jiter.peek().ok()?;
+    reader.value(&mut jiter, peek, column).ok()?;
+    jiter.finish().ok()
 }
 
 /// The format.
@@ -305,7 +320,7 @@ struct JsonEncoder {
 
 impl Encoder for JsonEncoder {
     fn encode(&mut self, batch: &ChangeBatch, out: &mut Records) -> Result<()> {
-        let rows = self.writer.rows(batch)?;
+        let mut rows = self.writer.rows(batch)?;
         for i in 0..batch.len() {
             rows.write(i, &mut out.data)?;
             out.commit();

@@ -102,7 +102,7 @@ impl Reader {
     /// Reads an object at which the parser stands into row `row` of `fields`. On success every field
     /// has a value.
     pub(crate) fn row(
-        &self,
+        self,
         jiter: &mut Jiter<'_>,
         fields: &mut [(String, ColumnBuilder)],
         row: usize,
@@ -145,7 +145,7 @@ impl Reader {
 
     /// Reads the value at which the parser stands; NULL if it does not fit and errors are ignored.
     pub(crate) fn value(
-        &self,
+        self,
         jiter: &mut Jiter<'_>,
         peek: Peek,
         column: &mut ColumnBuilder,
@@ -167,7 +167,7 @@ impl Reader {
     }
 
     fn typed(
-        &self,
+        self,
         jiter: &mut Jiter<'_>,
         peek: Peek,
         column: &mut ColumnBuilder,
@@ -254,7 +254,7 @@ impl Reader {
     }
 
     fn list(
-        &self,
+        self,
         jiter: &mut Jiter<'_>,
         peek: Peek,
         ends: &mut Ends,
@@ -273,7 +273,7 @@ impl Reader {
     }
 
     fn map(
-        &self,
+        self,
         jiter: &mut Jiter<'_>,
         peek: Peek,
         ends: &mut Ends,

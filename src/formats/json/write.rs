@@ -37,6 +37,7 @@ impl JsonWriter {
         Ok(JsonRows {
             fields: names.zip(views).collect(),
             options: &self.options,
+            scratch: String::new(),
         })
     }
 }
@@ -45,12 +46,14 @@ impl JsonWriter {
 pub(crate) struct JsonRows<'a> {
     fields: Vec<(&'a str, View<'a>)>,
     options: &'a EncodeOptions,
+    /// Memory for the text of one number.
+    scratch: String,
 }
 
 impl JsonRows<'_> {
     /// Writes row `i` as an object.
-    pub(crate) fn write(&self, i: usize, out: &mut Vec<u8>) -> Result<()> {
-        write_object(&self.fields, i, self.options, out)
+    pub(crate) fn write(&mut self, i: usize, out: &mut Vec<u8>) -> Result<()> {
+        write_object(&self.fields, i, self.options, &mut self.scratch, out)
     }
 }
 
@@ -58,6 +61,7 @@ fn write_object(
     fields: &[(&str, View<'_>)],
     i: usize,
     options: &EncodeOptions,
+    scratch: &mut String,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     out.push(b'{');
@@ -71,7 +75,7 @@ fn write_object(
         }
         write_string(name, out);
         out.push(b':');
-        write_value(view, i, options, out)
+        write_value(view, i, options, scratch, out)
             .map_err(|e| e.context(format!("field '{name}' of a row that is written as JSON")))?;
     }
     out.push(b'}');
@@ -82,6 +86,7 @@ fn write_value(
     view: &View<'_>,
     i: usize,
     options: &EncodeOptions,
+    scratch: &mut String,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     if view.is_null(i) {
@@ -103,23 +108,29 @@ fn write_value(
         View::Months(a) => write_integer(a.value(i).into(), out),
         View::Millis(a) => write_integer(a.value(i), out),
         View::Float(a) => {
-            let mut text = String::new();
-            number::write_float(a.value(i), &mut text);
-            write_float_text(&text, a.value(i).is_finite(), out);
+            scratch.clear();
+            number::write_float(a.value(i), scratch);
+            write_float_text(scratch, a.value(i).is_finite(), out);
         }
         View::Double(a) => {
-            let mut text = String::new();
-            number::write_double(a.value(i), &mut text);
-            write_float_text(&text, a.value(i).is_finite(), out);
+            scratch.clear();
+            number::write_double(a.value(i), scratch);
+            write_float_text(scratch, a.value(i).is_finite(), out);
         }
         View::Decimal(a, scale) => {
-            write_decimal(a.value(i), *scale, options.decimal_as_plain_number, out);
+            write_decimal(
+                a.value(i),
+                *scale,
+                options.decimal_as_plain_number,
+                scratch,
+                out,
+            );
         }
         View::String(a) => write_string(a.value(i), out),
         View::Binary(a) => {
-            let mut text = String::new();
-            STANDARD.encode_string(a.value(i), &mut text);
-            quoted(out, &|out| out.extend_from_slice(text.as_bytes()));
+            scratch.clear();
+            STANDARD.encode_string(a.value(i), scratch);
+            quoted(out, &|out| out.extend_from_slice(scratch.as_bytes()));
         }
         View::Date(a) => quoted(out, &|out| write_date(a.value(i).into(), out)),
         View::Time(a) => {
@@ -148,14 +159,21 @@ fn write_value(
                 if n > 0 {
                     out.push(b',');
                 }
-                write_value(element, child, options, out)?;
+                write_value(element, child, options, scratch, out)?;
             }
             out.push(b']');
         }
         View::Map(a, keys, values) => {
-            write_map(children(a.value_offsets(), i), keys, values, options, out)?;
+            write_map(
+                children(a.value_offsets(), i),
+                keys,
+                values,
+                options,
+                scratch,
+                out,
+            )?;
         }
-        View::Row(_, fields) => write_object(fields, i, options, out)?,
+        View::Row(_, fields) => write_object(fields, i, options, scratch, out)?,
     }
     Ok(())
 }
@@ -165,6 +183,7 @@ fn write_map(
     keys: &View<'_>,
     values: &View<'_>,
     options: &EncodeOptions,
+    scratch: &mut String,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let View::String(names) = keys else {
@@ -191,7 +210,7 @@ fn write_map(
         }
         write_string(name, out);
         out.push(b':');
-        write_value(values, i, options, out)?;
+        write_value(values, i, options, scratch, out)?;
     }
     out.push(b'}');
     Ok(())
@@ -213,11 +232,17 @@ fn write_float_text(text: &str, is_finite: bool, out: &mut Vec<u8>) {
 
 /// A decimal without trailing zeros, as `BigDecimal.toString` shows it (`1E+2`), or with all digits
 /// of its scale.
-pub(crate) fn write_decimal(unscaled: i128, scale: u8, plain: bool, out: &mut Vec<u8>) {
-    let mut text = String::new();
+pub(crate) fn write_decimal(
+    unscaled: i128,
+    scale: u8,
+    plain: bool,
+    scratch: &mut String,
+    out: &mut Vec<u8>,
+) {
+    scratch.clear();
     if plain {
-        number::write_decimal(unscaled, scale, &mut text);
-        out.extend_from_slice(text.as_bytes());
+        number::write_decimal(unscaled, scale, scratch);
+        out.extend_from_slice(scratch.as_bytes());
         return;
     }
     if unscaled == 0 {
@@ -230,8 +255,8 @@ pub(crate) fn write_decimal(unscaled: i128, scale: u8, plain: bool, out: &mut Ve
         scale -= 1;
     }
     if let Ok(scale) = u8::try_from(scale) {
-        number::write_big_decimal(unscaled, scale, &mut text);
-        out.extend_from_slice(text.as_bytes());
+        number::write_big_decimal(unscaled, scale, scratch);
+        out.extend_from_slice(scratch.as_bytes());
         return;
     }
     let digits = unscaled.unsigned_abs().to_string();

@@ -125,8 +125,8 @@ impl CdcDecoder {
             let wanted: Vec<usize> = (0..self.metadata.len())
                 .filter(|i| {
                     let field = self.metadata[*i];
-                    field.field == name && field.in_payload != outer
-                        || field.field == name && !self.settings.schema_include
+                    let is_here = !self.settings.schema_include || field.in_payload != outer;
+                    field.field == name && is_here
                 })
                 .collect();
             let peek = jiter.peek().map_err(syntax)?;
@@ -273,7 +273,7 @@ impl CdcDecoder {
             self.metadata.iter().zip(&envelope.metadata).zip(metadata)
         {
             let value = value.as_ref().map(|range| &record[range.clone()]);
-            field.push(value, &self.reader, column)?;
+            field.push(value, self.reader, column)?;
         }
         self.rows.commit(kind);
         Ok(())

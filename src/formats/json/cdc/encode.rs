@@ -43,7 +43,7 @@ impl CdcEncoder {
 
 impl Encoder for CdcEncoder {
     fn encode(&mut self, batch: &ChangeBatch, out: &mut Records) -> Result<()> {
-        let rows = self.writer.rows(batch)?;
+        let mut rows = self.writer.rows(batch)?;
         for (i, kind) in batch.kinds().enumerate() {
             let (before, behind) = self.frame(kind.is_add());
             out.data.extend_from_slice(before.as_bytes());

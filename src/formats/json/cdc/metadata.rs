@@ -115,7 +115,7 @@ impl Metadata {
     pub(super) fn push(
         &self,
         value: Option<&[u8]>,
-        reader: &Reader,
+        reader: Reader,
         column: &mut ColumnBuilder,
     ) -> Result<(), Failure> {
         let Some(value) = value else {
@@ -125,13 +125,11 @@ impl Metadata {
         let mut jiter = Jiter::new(value);
         let mut peek = jiter.peek().map_err(syntax)?;
         if let Value::Property(name) | Value::EpochProperty(name) = self.value {
-            match property(&mut jiter, peek, name)? {
-                Some(found) => peek = found,
-                None => {
-                    column.push_null();
-                    return Ok(());
-                }
-            }
+            let Some(found) = property(&mut jiter, peek, name)? else {
+                column.push_null();
+                return Ok(());
+            };
+            peek = found;
         }
         let text = |jiter: &mut Jiter<'_>| -> Result<String, Failure> {
             if peek == Peek::String {
