@@ -237,7 +237,12 @@ fn resolve_item(builtin: &Builtin, args: &[Arg]) -> Result<Signature> {
             if !fits {
                 return Err(builtin.refuse_types(args));
             }
-            (nullable(&key.kind), &value.kind)
+            // A cast to CHAR(n) would cut the text that is looked for.
+            let wanted = match key.kind.is_string() {
+                true => index.data_type.clone(),
+                false => nullable(&key.kind),
+            };
+            (wanted, &value.kind)
         }
         TypeKind::Variant if index.data_type.kind.is_string() => {
             (index.data_type.clone(), &TypeKind::Variant)
@@ -297,7 +302,7 @@ fn prepare_item(call: &Call<'_>) -> Result<Kernel> {
 
 fn map_item(c: &Columns, missing: Option<&ArrayRef>) -> Result<ArrayRef> {
     let (maps, keys, values) = c.maps(0)?;
-    let wanted = c.array(1)?;
+    let (wanted, constant) = (c.array(1)?, c.raw(1).1);
     let comparable = Comparable::new(keys.data_type())?;
     let (keys, wanted_rows) = (comparable.rows(&keys)?, comparable.rows(&wanted)?);
     // The value for a missing key stands behind all others.
@@ -312,7 +317,7 @@ fn map_item(c: &Columns, missing: Option<&ArrayRef>) -> Result<ArrayRef> {
         .map(|i| {
             let mut range = maps.get(i)?;
             if wanted.is_null(i) {
-                return None;
+                return if constant { None } else { default };
             }
             let wanted = wanted_rows.row(i);
             match range.find(|at| keys.row(*at) == wanted) {
@@ -324,8 +329,8 @@ fn map_item(c: &Columns, missing: Option<&ArrayRef>) -> Result<ArrayRef> {
     Ok(take(&values, &at, None)?)
 }
 
-/// What Flink gives for a missing key when the map's values are NOT NULL: it never looks whether it
-/// found one.
+/// What Flink gives for a key that is missing, or NULL in a column, when the map's values are NOT NULL: it
+/// never looks whether it found one.
 fn missing(kind: &TypeKind) -> Option<ArrayRef> {
     Some(match kind {
         TypeKind::Boolean => Arc::new(BooleanArray::from(vec![false])),

@@ -16,6 +16,36 @@ pub(super) enum Rounding {
     Floor,
 }
 
+/// The shortest decimal digits of a finite number and the place of the point: 0.d1d2d3.. * 10^point.
+pub(super) fn shortest_digits(x: f64) -> (String, i32) {
+    let text = format!("{:e}", x.abs());
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let digits = mantissa.chars().filter(char::is_ascii_digit).collect();
+    (digits, exponent.parse::<i32>().unwrap_or(0) + 1)
+}
+
+/// `digits` of a number 0.d1d2d3.. * 10^point cut to the first `keep`, halves rounded up, with zeros added
+/// if there are fewer, and the new place of the point.
+pub(super) fn round_digits(digits: &str, point: i32, keep: i32) -> (String, i32) {
+    let len = i32::try_from(digits.len()).unwrap_or(i32::MAX);
+    if keep < 0 {
+        return (String::new(), point);
+    }
+    let kept = usize::try_from(keep).unwrap_or(0);
+    if keep >= len {
+        return (format!("{digits:0<kept$}"), point);
+    }
+    let up = digits.as_bytes()[kept] >= b'5';
+    let mut result = format!("0{}", &digits[..kept]);
+    if up {
+        increment(&mut result);
+    }
+    match result.strip_prefix('0') {
+        Some(rest) => (rest.to_string(), point),
+        None => (result, point + 1),
+    }
+}
+
 /// `x` with `digits` digits after the point; negative ones count before it. Zero comes without a
 /// sign.
 pub(super) fn round_double(x: f64, digits: i32, rounding: Rounding) -> f64 {

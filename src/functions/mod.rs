@@ -29,6 +29,7 @@ mod map;
 mod math;
 pub mod operators;
 mod others;
+mod printf;
 mod random;
 mod regex;
 pub mod registry;
@@ -67,6 +68,7 @@ static TOPICS: &[(&str, &[builtin::Builtin])] = &[
     ("string", string::FUNCTIONS),
     ("string", search::FUNCTIONS),
     ("string", regex::FUNCTIONS),
+    ("string", printf::FUNCTIONS),
     ("arithmetic", math::FUNCTIONS),
     ("arithmetic", round::FUNCTIONS),
     ("arithmetic", random::FUNCTIONS),

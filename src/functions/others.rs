@@ -3,11 +3,89 @@
 
 use super::doc::{FunctionDoc, FunctionKind};
 
-use FunctionKind::{Aggregate, Table, Window};
+use FunctionKind::{Aggregate, Scalar, Table, Window};
 
 type Row = (FunctionKind, &'static str, &'static str, &'static str);
 
 const ROWS: &[Row] = &[
+    (
+        Scalar,
+        "CASE",
+        "CASE WHEN condition THEN x [...] [ELSE y] END\nCASE v WHEN w THEN x [...] [ELSE y] END",
+        "The result of the first condition that is true.",
+    ),
+    (
+        Scalar,
+        "CAST",
+        "CAST(x AS type)",
+        "The value as another type; fails if it has no counterpart there.",
+    ),
+    (
+        Scalar,
+        "COALESCE",
+        "COALESCE(x [, ...])",
+        "The first argument that is not NULL.",
+    ),
+    (
+        Scalar,
+        "CURRENT_DATABASE",
+        "CURRENT_DATABASE()",
+        "The name of the current database.",
+    ),
+    (
+        Scalar,
+        "IF",
+        "IF(condition, x, y)",
+        "x if the condition is true, else y.",
+    ),
+    (
+        Scalar,
+        "NULLIF",
+        "NULLIF(x, y)",
+        "x, or NULL if it equals y.",
+    ),
+    (
+        Scalar,
+        "TRY_CAST",
+        "TRY_CAST(x AS type)",
+        "The value as another type, NULL if it has no counterpart there.",
+    ),
+    (
+        Aggregate,
+        "GROUPING",
+        "GROUPING(x [, ...])",
+        "Which of the grouping columns are aggregated away, as bits.",
+    ),
+    (
+        Aggregate,
+        "GROUPING_ID",
+        "GROUPING_ID(x [, ...])",
+        "Which of the grouping columns are aggregated away, as bits.",
+    ),
+    (
+        Aggregate,
+        "GROUP_ID",
+        "GROUP_ID()",
+        "Tells equal grouping sets apart.",
+    ),
+    (
+        Aggregate,
+        "TUMBLE_START",
+        "TUMBLE_START(time, size)",
+        "The start of the tumbling window of GROUP BY TUMBLE(time, size); alike TUMBLE_END, TUMBLE_ROWTIME, TUMBLE_PROCTIME.",
+    ),
+    (
+        Aggregate,
+        "HOP_START",
+        "HOP_START(time, slide, size)",
+        "The start of the sliding window of GROUP BY HOP(time, slide, size); alike HOP_END, HOP_ROWTIME, HOP_PROCTIME.",
+    ),
+    (
+        Aggregate,
+        "SESSION_START",
+        "SESSION_START(time, gap)",
+        "The start of the session of GROUP BY SESSION(time, gap); alike SESSION_END, SESSION_ROWTIME, SESSION_PROCTIME.",
+    ),
     (
         Aggregate,
         "APPROX_COUNT_DISTINCT",
@@ -193,7 +271,7 @@ const ROWS: &[Row] = &[
 pub(super) fn all() -> impl Iterator<Item = (&'static str, FunctionDoc)> {
     ROWS.iter().map(|(kind, name, signature, summary)| {
         let topic = match kind {
-            FunctionKind::Scalar => "scalar",
+            Scalar => "special",
             Aggregate => "aggregate",
             Window => "window",
             Table => "table",

@@ -29,8 +29,6 @@ pub(super) enum Param {
     Map,
     /// A timestamp, as it is.
     Timestamp,
-    /// `DATE`.
-    Date,
     /// Anything, as it is.
     Any,
     /// Any number of further arguments like this, at least none; only at the end of a form.
@@ -64,7 +62,6 @@ impl Param {
             Self::Map if null => None,
             Self::Map => as_is(matches!(kind, TypeKind::Map(..)), TypeKind::Null),
             Self::Timestamp => as_is(kind.is_timestamp(), TypeKind::Timestamp(3)),
-            Self::Date => to(*kind == TypeKind::Date, TypeKind::Date),
             Self::Any => Some(actual.clone()),
             Self::Rest(each) => each.accept(actual),
         }
@@ -81,8 +78,6 @@ pub(super) enum Returns {
     NotNull(TypeKind),
     /// The type of the first argument; nullable if an argument is.
     First,
-    /// The type of the first argument, nullable.
-    FirstNullable,
     /// `VARCHAR` of the first argument's length; nullable if an argument is.
     FirstVarying,
     /// By code from the cast argument types.
@@ -98,7 +93,6 @@ impl Returns {
             Self::Nullable(kind) => kind.clone().nullable(),
             Self::NotNull(kind) => kind.clone().not_null(),
             Self::First => first().with_nullable(nullable),
-            Self::FirstNullable => first().nullable(),
             Self::FirstVarying => varying(&first()).with_nullable(nullable),
             Self::By(rule) => rule(args),
         }
