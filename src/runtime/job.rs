@@ -14,6 +14,7 @@ use super::control::{Attempt, JobControl, JobEnd, Signal};
 use super::coordinator::{Coordinator, commit};
 use super::metrics::VertexMetrics;
 use super::restart::{RestartStrategy, Restarts};
+use super::revive;
 use super::task::{Report, Shared, Task};
 use crate::checkpoint::CheckpointStore;
 use crate::error::{Error, Result};
@@ -101,6 +102,9 @@ pub struct JobConfig {
     pub checkpointing: Option<CheckpointConfig>,
     /// What happens when the job fails.
     pub restart: RestartStrategy,
+    /// For tests: the job dies when its sources have read so many rows, and a bit, and another goes
+    /// on from its checkpoint at another parallelism.
+    pub die_after_rows: Option<u64>,
     /// The job's switch: the same as that of the sinks that can stop it.
     pub control: JobControl,
 }
@@ -119,6 +123,7 @@ impl Default for JobConfig {
             checks: EdgeChecks::default(),
             checkpointing: None,
             restart: RestartStrategy::None,
+            die_after_rows: None,
             control: JobControl::default(),
         }
     }
@@ -135,6 +140,9 @@ impl Job {
     /// # Errors
     /// When a source, an operator or a sink cannot be made, or the checkpoint does not fit.
     pub fn start(graph: Graph, config: JobConfig) -> Result<JobHandle> {
+        if let Some(rows) = config.die_after_rows {
+            return revive::start(&graph, &config, rows);
+        }
         let metrics = Arc::new(vertex_metrics(&graph));
         let (reports, inbox) = mpsc::channel();
         let handle = JobHandle {
@@ -174,6 +182,14 @@ pub struct JobHandle {
 }
 
 impl JobHandle {
+    /// The same job, ended by `control`.
+    pub(super) fn with_control(&self, control: &JobControl) -> Self {
+        Self {
+            control: control.clone(),
+            ..self.clone()
+        }
+    }
+
     /// Waits until the job has ended and its sinks have committed. Says whether it has finished or
     /// was cancelled.
     ///

@@ -17,6 +17,7 @@ pub mod metrics;
 mod node;
 pub mod output;
 pub mod restart;
+mod revive;
 mod step;
 mod task;
 

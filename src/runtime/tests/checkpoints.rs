@@ -21,7 +21,7 @@ use crate::runtime::job::{CheckpointConfig, CheckpointMode, Job, JobConfig, Kill
 use crate::runtime::output::Output;
 use crate::runtime::restart::RestartStrategy;
 use crate::runtime::testing::{
-    Act, Builder, Pass, Record, Row, Seen, add, batch, insert, operator, rows, source,
+    Act, Builder, Pass, Record, Row, Seen, add, batch, insert, operator, rows, seen_rows, source,
 };
 use crate::state::snapshot::{OperatorSnapshot, RestoreState};
 
@@ -167,6 +167,25 @@ fn a_killed_job_goes_on_at_another_parallelism_exactly_once() {
             );
             assert!(store.latest().unwrap().is_none());
         }
+    }
+}
+
+#[test]
+fn a_job_dies_and_goes_on_behind_the_users_back() {
+    for rows in [0, 1, 7, 50, 99, 200] {
+        let (sink, seen) = Record::sink();
+        let graph = counting(3, 80, 20, VertexKind::Sink(sink));
+        let config = JobConfig {
+            batch_size: 3,
+            die_after_rows: Some(rows),
+            ..JobConfig::default()
+        };
+        let job = Job::start(graph, config).unwrap();
+        assert_eq!(job.wait().unwrap(), JobEnd::Finished);
+        let mut all: Vec<_> = seen_rows(&seen).into_iter().map(|(_, row)| row).collect();
+        all.sort();
+        assert_eq!(all, expected([80, 20]), "{rows}");
+        assert_eq!(lock(&seen).last(), Some(&Seen::Commit(b"tx".to_vec())));
     }
 }
 
