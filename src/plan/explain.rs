@@ -5,6 +5,7 @@ use super::physical::{StreamNode, StreamPlan};
 use crate::expr::Expr;
 use crate::operators::deduplicate::{DeduplicateOrder, Keep};
 use crate::operators::join::{JoinType, UniqueKey};
+use crate::operators::over_aggregate::OverOrder;
 use crate::operators::rank::RankStrategy;
 use crate::operators::windowing::{WindowKind, Windowing};
 
@@ -80,7 +81,8 @@ fn exchanges(plan: &StreamPlan) -> Vec<Option<String>> {
                 by(&plan.inputs[1], &keys.right),
             ]
         }
-        StreamNode::Rank {
+        StreamNode::OverAggregate { partition: keys, .. }
+        | StreamNode::Rank {
             partition: keys, ..
         }
         | StreamNode::WindowRank {
@@ -168,7 +170,7 @@ pub fn line(plan: &StreamPlan) -> String {
         }
         StreamNode::GroupAggregate { keys, .. } => group_aggregate(plan, keys),
         StreamNode::Join { .. } => join(plan),
-        StreamNode::Correlate { call, kind } => {
+        StreamNode::Correlate { call, kind, .. } => {
             let inputs = plan.input().schema.names();
             let call = match call {
                 TableCall::Unnest {
@@ -192,6 +194,19 @@ pub fn line(plan: &StreamPlan) -> String {
                 "invocation=[{call}], joinType=[{kind}], select=[{}]",
                 select(plan)
             )
+        }
+        StreamNode::OverAggregate { partition, order, .. } => {
+            let order = match order {
+                OverOrder::Rowtime(i) => format!("{} ASC", plan.schema.columns[*i].name),
+                OverOrder::Proctime => "PROCTIME".into(),
+                OverOrder::Columns(keys) => {
+                    let keys: Vec<_> =
+                        keys.iter().map(|k| plan.schema.columns[k.column].name.as_str()).collect();
+                    format!("{} ASC", keys.join(", "))
+                }
+            };
+            let partition = names(plan.input(), partition);
+            format!("partitionBy=[{partition}], orderBy=[{order}], select=[{}]", select(plan))
         }
         StreamNode::Union => {
             format!("all=[true], union=[{}]", select(plan))

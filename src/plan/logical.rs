@@ -115,7 +115,12 @@ pub enum OverFunction {
     /// `DENSE_RANK()`.
     DenseRank,
     /// `LAG(x [, n [, default]])`.
-    Lag,
+    Lag {
+        /// How many rows before.
+        offset: usize,
+        /// The value where there is no such row; NULL without.
+        default: Option<datafusion::common::ScalarValue>,
+    },
 }
 
 /// Where a frame starts or ends, relative to the current row.
@@ -313,6 +318,8 @@ pub enum LogicalNode {
         call: TableCall,
         /// Inner or left.
         kind: JoinKind,
+        /// What must hold of a pair.
+        condition: Option<Expr>,
     },
     /// All rows of all inputs.
     Union {
@@ -476,10 +483,13 @@ impl LogicalPlan {
             LogicalNode::WatermarkAssigner { watermark, .. } => each(watermark),
             LogicalNode::Join { on, .. } => on.iter_mut().for_each(each),
             LogicalNode::TemporalJoin { on, .. } => each(on),
-            LogicalNode::Correlate { call, .. } => match call {
-                TableCall::Unnest { collection, .. } => each(collection),
-                TableCall::Function { args, .. } => args.iter_mut().for_each(each),
-            },
+            LogicalNode::Correlate { call, condition, .. } => {
+                condition.iter_mut().for_each(&mut each);
+                match call {
+                    TableCall::Unnest { collection, .. } => each(collection),
+                    TableCall::Function { args, .. } => args.iter_mut().for_each(each),
+                }
+            }
             _ => {}
         }
         for input in self.inputs_mut() {

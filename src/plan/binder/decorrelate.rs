@@ -84,10 +84,14 @@ fn node_exprs(plan: &LogicalPlan) -> Vec<&Expr> {
         LogicalNode::WatermarkAssigner { watermark, .. } => vec![watermark],
         LogicalNode::Join { on, .. } => on.iter().collect(),
         LogicalNode::TemporalJoin { on, .. } => vec![on],
-        LogicalNode::Correlate { call, .. } => match call {
-            TableCall::Unnest { collection, .. } => vec![collection],
-            TableCall::Function { args, .. } => args.iter().collect(),
-        },
+        LogicalNode::Correlate { call, condition, .. } => {
+            let mut exprs: Vec<&Expr> = condition.iter().collect();
+            match call {
+                TableCall::Unnest { collection, .. } => exprs.push(collection),
+                TableCall::Function { args, .. } => exprs.extend(args),
+            }
+            exprs
+        }
         _ => Vec::new(),
     }
 }

@@ -304,10 +304,16 @@ impl Binder<'_> {
             return Ok(relation.plan);
         }
         if kind == JoinKind::Left {
-            return Err(Error::plan(
-                "A LEFT JOIN with a table function or UNNEST only supports ON TRUE",
-            )
-            .hint("put the condition into WHERE, or use CROSS JOIN"));
+            let LogicalPlan { node, schema } = relation.plan;
+            return match node {
+                LogicalNode::Correlate { input, call, kind, .. } => {
+                    let condition = Some(on);
+                    let node = LogicalNode::Correlate { input, call, kind, condition };
+                    Ok(LogicalPlan::new(node, schema))
+                }
+                _ => Err(Error::plan("A LEFT JOIN LATERAL with a subquery only supports ON TRUE")
+                    .hint("put the condition into the subquery")),
+            };
         }
         Ok(relation.plan.filter(on))
     }
@@ -334,11 +340,6 @@ impl Binder<'_> {
         if !matches!(kind, JoinKind::Inner | JoinKind::Left) {
             return Err(Error::plan(
                 "UNNEST only supports CROSS, INNER and LEFT joins",
-            ));
-        }
-        if *with_ordinality && kind == JoinKind::Left {
-            return Err(Error::plan(
-                "WITH ORDINALITY is only supported with CROSS and INNER JOIN",
             ));
         }
         let mut context = Context {
@@ -463,6 +464,7 @@ impl Binder<'_> {
                 input: Box::new(left.plan),
                 call,
                 kind,
+                condition: None,
             },
             schema,
         );

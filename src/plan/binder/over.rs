@@ -99,7 +99,7 @@ impl Binder<'_> {
             "ROW_NUMBER" => (OverFunction::RowNumber, bigint()),
             "RANK" => (OverFunction::Rank, bigint()),
             "DENSE_RANK" => (OverFunction::DenseRank, bigint()),
-            "LAG" => (OverFunction::Lag, lag_type(&args)?),
+            "LAG" => self.bind_lag(&mut args)?,
             "LEAD" | "NTILE" | "CUME_DIST" | "PERCENT_RANK" => {
                 return Err(Error::plan(format!(
                     "{name} Function is not supported in stream mode."
@@ -132,6 +132,31 @@ impl Binder<'_> {
             frame,
             data_type,
         })
+    }
+
+    /// The offset and default of LAG are constants; only its value stays an argument.
+    fn bind_lag(&self, args: &mut Vec<Expr>) -> Result<(OverFunction, DataType)> {
+        let data_type = lag_type(args)?;
+        let mut rest = args.drain(1..).collect::<Vec<_>>().into_iter();
+        let constant = |e: Expr, what: &str| {
+            let e = self.fold(e)?;
+            e.as_literal().cloned().ok_or_else(|| Error::plan(format!("The {what} of LAG must be a constant")))
+        };
+        let offset = match rest.next() {
+            None => 1,
+            Some(e) => match constant(e, "offset")? {
+                ScalarValue::Int32(Some(n)) => usize::try_from(n).unwrap_or(0),
+                other => return Err(Error::plan(format!("The offset of LAG is no number: {other}"))),
+            },
+        };
+        let default = match rest.next() {
+            None => None,
+            Some(e) => Some(constant(e.cast_to(&data_type), "default")?),
+        };
+        if let Some(value) = args.first_mut() {
+            *value = value.clone().cast_to(&data_type);
+        }
+        Ok((OverFunction::Lag { offset, default }, data_type))
     }
 
     fn bind_frame(

@@ -362,6 +362,7 @@ impl Binder<'_> {
                 input: Box::new(repeated),
                 call: TableCall::Function { function, args },
                 kind: JoinKind::Inner,
+                condition: None,
             },
             schema,
         );

@@ -120,11 +120,12 @@ impl<'a> Planner<'a> {
                 let right = self.build(right)?;
                 self.build_join(left, right, *kind, on.clone(), *ttl, schema)
             }
-            LogicalNode::Correlate { input, call, kind } => {
+            LogicalNode::Correlate { input, call, kind, condition } => {
                 let input = self.build(input)?;
                 let node = StreamNode::Correlate {
                     call: call.clone(),
                     kind: *kind,
+                    condition: condition.clone(),
                 };
                 let mut plan = pass_through(node, input, schema);
                 plan.unique_keys.clear();
@@ -173,7 +174,9 @@ impl<'a> Planner<'a> {
                 let input = self.build(input)?;
                 super::rank::build_sort(input, keys, *offset, *fetch, schema)
             }
-            LogicalNode::Over { .. } => Err(not_yet("OVER aggregates")),
+            LogicalNode::Over { input, calls } => {
+                super::over::build_over(self.build(input)?, calls, schema)
+            }
             LogicalNode::GroupWindowAggregate {
                 input,
                 window,

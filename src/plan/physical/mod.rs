@@ -8,6 +8,7 @@ mod build;
 mod changelog;
 mod join;
 mod keys;
+mod over;
 mod rank;
 mod sink;
 mod time_join;
@@ -27,6 +28,7 @@ use crate::connectors::{TableSink, TableSource};
 use crate::expr::Expr;
 use crate::operators::deduplicate::{DeduplicateOrder, Keep};
 use crate::operators::join::{JoinType, UniqueKey};
+use crate::operators::over_aggregate::{OverCall, OverFrame, OverOrder};
 use crate::operators::rank::RankStrategy;
 use crate::operators::window_aggregate::{WindowProperty, WindowSource};
 use crate::operators::windowing::{WindowTime, Windowing};
@@ -218,6 +220,19 @@ pub enum StreamNode {
         call: TableCall,
         /// Inner or left.
         kind: JoinKind,
+        /// What must hold of a pair.
+        condition: Option<Expr>,
+    },
+    /// `OverAggregate`.
+    OverAggregate {
+        /// PARTITION BY.
+        partition: Vec<usize>,
+        /// ORDER BY.
+        order: OverOrder,
+        /// The frame.
+        frame: OverFrame,
+        /// The calls.
+        calls: Vec<OverCall>,
     },
     /// `Union`.
     Union,
@@ -327,6 +342,7 @@ impl StreamNode {
             Self::WindowRank { .. } => "WindowRank",
             Self::WindowDeduplicate { .. } => "WindowDeduplicate",
             Self::Correlate { .. } => "Correlate",
+            Self::OverAggregate { .. } => "OverAggregate",
             Self::Union => "Union",
             Self::Rank { noun, .. } => noun,
             Self::Deduplicate { .. } => "Deduplicate",

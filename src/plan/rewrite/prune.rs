@@ -232,12 +232,13 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
             };
             (LogicalPlan::new(node, schema), map)
         }
-        LogicalNode::Correlate { input, call, kind } => {
+        LogicalNode::Correlate { input, call, kind, condition } => {
             let width = input.schema.len();
-            let used: Vec<usize> = match &call {
+            let mut used: Vec<usize> = match &call {
                 TableCall::Unnest { collection, .. } => collection.columns(),
                 TableCall::Function { args, .. } => args.iter().flat_map(Expr::columns).collect(),
             };
+            used.extend(condition.iter().flat_map(Expr::columns));
             let below: Vec<usize> = with(needed, used)
                 .into_iter()
                 .filter(|i| *i < width)
@@ -259,6 +260,7 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
             let mut kept = map.0;
             kept.extend(width..schema.len());
             let map = Map(kept);
+            let condition = condition.map(|c| map.expr(c));
             let schema = kept_schema(&schema, &map);
             let node = LogicalNode::Correlate {
                 input: Box::new(input),

@@ -22,11 +22,13 @@ use crate::operators::changelog_normalize::{ChangelogNormalize, ChangelogNormali
 use crate::operators::constraint_enforcer::{
     ConstraintEnforcer, ConstraintEnforcerSpec, NestedEnforcer, NotNullEnforcer, TypeLengthEnforcer,
 };
+use crate::operators::correlate::{Correlate, CorrelateCall, CorrelateSpec};
 use crate::operators::deduplicate::{DeduplicateSpec, deduplicate};
 use crate::operators::drop_update_before::DropUpdateBefore;
 use crate::operators::expand::{Expand, ExpandSet, ExpandSpec};
 use crate::operators::group_aggregate::{GroupAggregate, GroupAggregateSpec, MiniBatch};
 use crate::operators::join::{BundleLimits, Join, JoinInput, JoinSpec};
+use crate::operators::over_aggregate::{OverAggregateSpec, over_aggregate};
 use crate::operators::rank::{Rank, RankEnd, RankSpec, SortColumn};
 use crate::operators::sink_upsert_materializer::{
     ConflictStrategy, SinkUpsertMaterializer, SinkUpsertMaterializerSpec,
@@ -338,6 +340,38 @@ impl<'a> Translator<'a> {
                 };
                 factory(move |context| Ok(Box::new(Join::new(spec.clone(), context)?)))
             }
+            StreamNode::Correlate { call, kind, condition } => {
+                let width = input.schema.len();
+                let table: Vec<usize> = (width..plan.schema.len()).collect();
+                let spec = CorrelateSpec {
+                    input: input.schema.clone(),
+                    call: match call.clone() {
+                        logical::TableCall::Unnest { collection, ordinality } => {
+                            CorrelateCall::Unnest { collection, ordinality }
+                        }
+                        logical::TableCall::Function { function, args } => {
+                            CorrelateCall::Function { function, args }
+                        }
+                    },
+                    table: plan.schema.project(&table),
+                    left: *kind == logical::JoinKind::Left,
+                    condition: condition.clone(),
+                    output: plan.schema.clone(),
+                };
+                factory(move |context| Ok(Box::new(Correlate::new(spec.clone(), context)?)))
+            }
+            StreamNode::OverAggregate { partition, order, frame, calls } => {
+                let spec = OverAggregateSpec {
+                    input: input.schema.clone(),
+                    partition_by: partition.clone(),
+                    order_by: order.clone(),
+                    frame: *frame,
+                    calls: calls.clone(),
+                    ttl_ms: self.config.state_ttl(),
+                    output: plan.schema.clone(),
+                };
+                factory(move |context| over_aggregate(&spec, context))
+            }
             StreamNode::Rank {
                 partition,
                 order,
@@ -515,7 +549,8 @@ fn keyed_by(node: &StreamNode) -> Option<Vec<Vec<usize>>> {
         StreamNode::WindowRank {
             partition: keys, ..
         }
-        | StreamNode::WindowDeduplicate { key: keys, .. } => Some(vec![keys.clone()]),
+        | StreamNode::WindowDeduplicate { key: keys, .. }
+        | StreamNode::OverAggregate { partition: keys, .. } => Some(vec![keys.clone()]),
         StreamNode::TemporalSort { .. } => Some(vec![Vec::new()]),
         StreamNode::WindowTableFunction {
             windowing,
