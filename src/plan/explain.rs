@@ -81,7 +81,9 @@ fn exchanges(plan: &StreamPlan) -> Vec<Option<String>> {
                 by(&plan.inputs[1], &keys.right),
             ]
         }
-        StreamNode::OverAggregate { partition: keys, .. }
+        StreamNode::OverAggregate {
+            partition: keys, ..
+        }
         | StreamNode::Rank {
             partition: keys, ..
         }
@@ -195,18 +197,25 @@ pub fn line(plan: &StreamPlan) -> String {
                 select(plan)
             )
         }
-        StreamNode::OverAggregate { partition, order, .. } => {
+        StreamNode::OverAggregate {
+            partition, order, ..
+        } => {
             let order = match order {
                 OverOrder::Rowtime(i) => format!("{} ASC", plan.schema.columns[*i].name),
                 OverOrder::Proctime => "PROCTIME".into(),
                 OverOrder::Columns(keys) => {
-                    let keys: Vec<_> =
-                        keys.iter().map(|k| plan.schema.columns[k.column].name.as_str()).collect();
+                    let keys: Vec<_> = keys
+                        .iter()
+                        .map(|k| plan.schema.columns[k.column].name.as_str())
+                        .collect();
                     format!("{} ASC", keys.join(", "))
                 }
             };
             let partition = names(plan.input(), partition);
-            format!("partitionBy=[{partition}], orderBy=[{order}], select=[{}]", select(plan))
+            format!(
+                "partitionBy=[{partition}], orderBy=[{order}], select=[{}]",
+                select(plan)
+            )
         }
         StreamNode::Union => {
             format!("all=[true], union=[{}]", select(plan))

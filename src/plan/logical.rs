@@ -483,7 +483,9 @@ impl LogicalPlan {
             LogicalNode::WatermarkAssigner { watermark, .. } => each(watermark),
             LogicalNode::Join { on, .. } => on.iter_mut().for_each(each),
             LogicalNode::TemporalJoin { on, .. } => each(on),
-            LogicalNode::Correlate { call, condition, .. } => {
+            LogicalNode::Correlate {
+                call, condition, ..
+            } => {
                 condition.iter_mut().for_each(&mut each);
                 match call {
                     TableCall::Unnest { collection, .. } => each(collection),

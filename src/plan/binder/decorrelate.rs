@@ -84,7 +84,9 @@ fn node_exprs(plan: &LogicalPlan) -> Vec<&Expr> {
         LogicalNode::WatermarkAssigner { watermark, .. } => vec![watermark],
         LogicalNode::Join { on, .. } => on.iter().collect(),
         LogicalNode::TemporalJoin { on, .. } => vec![on],
-        LogicalNode::Correlate { call, condition, .. } => {
+        LogicalNode::Correlate {
+            call, condition, ..
+        } => {
             let mut exprs: Vec<&Expr> = condition.iter().collect();
             match call {
                 TableCall::Unnest { collection, .. } => exprs.push(collection),

@@ -306,13 +306,22 @@ impl Binder<'_> {
         if kind == JoinKind::Left {
             let LogicalPlan { node, schema } = relation.plan;
             return match node {
-                LogicalNode::Correlate { input, call, kind, .. } => {
+                LogicalNode::Correlate {
+                    input, call, kind, ..
+                } => {
                     let condition = Some(on);
-                    let node = LogicalNode::Correlate { input, call, kind, condition };
+                    let node = LogicalNode::Correlate {
+                        input,
+                        call,
+                        kind,
+                        condition,
+                    };
                     Ok(LogicalPlan::new(node, schema))
                 }
-                _ => Err(Error::plan("A LEFT JOIN LATERAL with a subquery only supports ON TRUE")
-                    .hint("put the condition into the subquery")),
+                _ => Err(
+                    Error::plan("A LEFT JOIN LATERAL with a subquery only supports ON TRUE")
+                        .hint("put the condition into the subquery"),
+                ),
             };
         }
         Ok(relation.plan.filter(on))

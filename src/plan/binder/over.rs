@@ -140,13 +140,19 @@ impl Binder<'_> {
         let mut rest = args.drain(1..).collect::<Vec<_>>().into_iter();
         let constant = |e: Expr, what: &str| {
             let e = self.fold(e)?;
-            e.as_literal().cloned().ok_or_else(|| Error::plan(format!("The {what} of LAG must be a constant")))
+            e.as_literal()
+                .cloned()
+                .ok_or_else(|| Error::plan(format!("The {what} of LAG must be a constant")))
         };
         let offset = match rest.next() {
             None => 1,
             Some(e) => match constant(e, "offset")? {
                 ScalarValue::Int32(Some(n)) => usize::try_from(n).unwrap_or(0),
-                other => return Err(Error::plan(format!("The offset of LAG is no number: {other}"))),
+                other => {
+                    return Err(Error::plan(format!(
+                        "The offset of LAG is no number: {other}"
+                    )));
+                }
             },
         };
         let default = match rest.next() {

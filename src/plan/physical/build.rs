@@ -120,7 +120,12 @@ impl<'a> Planner<'a> {
                 let right = self.build(right)?;
                 self.build_join(left, right, *kind, on.clone(), *ttl, schema)
             }
-            LogicalNode::Correlate { input, call, kind, condition } => {
+            LogicalNode::Correlate {
+                input,
+                call,
+                kind,
+                condition,
+            } => {
                 let input = self.build(input)?;
                 let node = StreamNode::Correlate {
                     call: call.clone(),

@@ -31,12 +31,16 @@ pub(super) fn build_over(
         .hint("compute them in separate subqueries, or give them one WINDOW"));
     }
     if first.order.iter().any(|key| key.descending) {
-        return Err(Error::plan("The window can only be ordered in ASCENDING mode."));
+        return Err(Error::plan(
+            "The window can only be ordered in ASCENDING mode.",
+        ));
     }
     let frame = frame(&first.frame)?;
     let time = match first.order.as_slice() {
         [] => Some((TimeAttribute::Proctime, 0)),
-        [key] => input.schema.columns[key.column].time.map(|time| (time, key.column)),
+        [key] => input.schema.columns[key.column]
+            .time
+            .map(|time| (time, key.column)),
         _ => None,
     };
     let order = match time {
@@ -58,7 +62,10 @@ pub(super) fn build_over(
     }
     let mode = match (timed, input.mode.is_append()) {
         (true, _) => ChangelogMode::APPEND,
-        (false, true) => ChangelogMode { delete: false, ..ChangelogMode::RETRACT },
+        (false, true) => ChangelogMode {
+            delete: false,
+            ..ChangelogMode::RETRACT
+        },
         (false, false) => ChangelogMode::RETRACT,
     };
     let mut output = schema;
@@ -81,8 +88,10 @@ pub(super) fn build_over(
 
 fn frame(frame: &Frame) -> Result<OverFrame> {
     let refuse = || {
-        Err(Error::plan("OVER RANGE FOLLOWING windows are not supported yet.")
-            .hint("a frame is UNBOUNDED PRECEDING or n PRECEDING up to CURRENT ROW"))
+        Err(
+            Error::plan("OVER RANGE FOLLOWING windows are not supported yet.")
+                .hint("a frame is UNBOUNDED PRECEDING or n PRECEDING up to CURRENT ROW"),
+        )
     };
     if frame.end != FrameBound::CurrentRow {
         return refuse();

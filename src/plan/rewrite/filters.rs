@@ -78,14 +78,27 @@ fn push(plan: LogicalPlan, mut conjuncts: Vec<Expr>) -> LogicalPlan {
                 stay,
             )
         }
-        LogicalNode::Correlate { input, call, kind, condition } => {
+        LogicalNode::Correlate {
+            input,
+            call,
+            kind,
+            condition,
+        } => {
             let width = input.schema.len();
             let (down, stay): (Vec<_>, Vec<_>) = conjuncts
                 .into_iter()
                 .partition(|c| c.is_deterministic() && c.columns().iter().all(|i| *i < width));
             let input = Box::new(push(*input, down));
             filtered(
-                LogicalPlan::new(LogicalNode::Correlate { input, call, kind, condition }, schema),
+                LogicalPlan::new(
+                    LogicalNode::Correlate {
+                        input,
+                        call,
+                        kind,
+                        condition,
+                    },
+                    schema,
+                ),
                 stay,
             )
         }

@@ -232,7 +232,12 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
             };
             (LogicalPlan::new(node, schema), map)
         }
-        LogicalNode::Correlate { input, call, kind, condition } => {
+        LogicalNode::Correlate {
+            input,
+            call,
+            kind,
+            condition,
+        } => {
             let width = input.schema.len();
             let mut used: Vec<usize> = match &call {
                 TableCall::Unnest { collection, .. } => collection.columns(),
@@ -266,6 +271,7 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
                 input: Box::new(input),
                 call,
                 kind,
+                condition,
             };
             (LogicalPlan::new(node, schema), map)
         }

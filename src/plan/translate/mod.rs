@@ -340,15 +340,23 @@ impl<'a> Translator<'a> {
                 };
                 factory(move |context| Ok(Box::new(Join::new(spec.clone(), context)?)))
             }
-            StreamNode::Correlate { call, kind, condition } => {
+            StreamNode::Correlate {
+                call,
+                kind,
+                condition,
+            } => {
                 let width = input.schema.len();
                 let table: Vec<usize> = (width..plan.schema.len()).collect();
                 let spec = CorrelateSpec {
                     input: input.schema.clone(),
                     call: match call.clone() {
-                        logical::TableCall::Unnest { collection, ordinality } => {
-                            CorrelateCall::Unnest { collection, ordinality }
-                        }
+                        logical::TableCall::Unnest {
+                            collection,
+                            ordinality,
+                        } => CorrelateCall::Unnest {
+                            collection,
+                            ordinality,
+                        },
                         logical::TableCall::Function { function, args } => {
                             CorrelateCall::Function { function, args }
                         }
@@ -360,7 +368,12 @@ impl<'a> Translator<'a> {
                 };
                 factory(move |context| Ok(Box::new(Correlate::new(spec.clone(), context)?)))
             }
-            StreamNode::OverAggregate { partition, order, frame, calls } => {
+            StreamNode::OverAggregate {
+                partition,
+                order,
+                frame,
+                calls,
+            } => {
                 let spec = OverAggregateSpec {
                     input: input.schema.clone(),
                     partition_by: partition.clone(),
@@ -550,7 +563,9 @@ fn keyed_by(node: &StreamNode) -> Option<Vec<Vec<usize>>> {
             partition: keys, ..
         }
         | StreamNode::WindowDeduplicate { key: keys, .. }
-        | StreamNode::OverAggregate { partition: keys, .. } => Some(vec![keys.clone()]),
+        | StreamNode::OverAggregate {
+            partition: keys, ..
+        } => Some(vec![keys.clone()]),
         StreamNode::TemporalSort { .. } => Some(vec![Vec::new()]),
         StreamNode::WindowTableFunction {
             windowing,
