@@ -7,9 +7,10 @@ use arrow::array::{Array, ArrayRef, AsArray, Int32Array, ListArray, MapArray, St
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{DataType as ArrowType, Field, Fields};
 
+use super::convert::to_i64;
 use super::extreme::{load_maps, maps_size, save_maps};
 use super::state::Kernel;
-use super::value::{Floats, Numbers, NumbersBuilder, Total, Value, to_i64};
+use super::value::{Floats, Numbers, NumbersBuilder, Total, Value};
 use super::variance::any_to_f64;
 use crate::error::{Error, Result};
 use crate::state::keys::grow;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, BinaryArray};
 use arrow::datatypes::DataType as ArrowType;
 
+use super::convert::to_binary;
 use super::saved::{list_ranges, lists, sampled};
 use super::state::Kernel;
-use super::value::{BytesBuilder, to_binary};
+use super::value::BytesBuilder;
 use crate::error::{Error, Result};
 use crate::state::keys::grow;
 

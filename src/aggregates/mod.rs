@@ -12,10 +12,12 @@
 //! function is a kernel (what one row does to one slot) that is compiled into typed loops.
 
 mod collect;
+mod convert;
 mod count;
 mod distinct;
 mod extreme;
 mod first_last;
+mod function;
 mod json_object;
 mod list;
 mod resolve;
@@ -27,7 +29,8 @@ mod sum;
 mod value;
 mod variance;
 
-pub use resolve::{AggregateFunction, AggregateKind, CallContext, NAMES, is_aggregate, resolve};
+pub use function::{AggregateFunction, AggregateKind};
+pub use resolve::{CallContext, NAMES, is_aggregate, resolve};
 pub use set::{AggregateSet, SetInput};
 pub use state::{AggregateInput, AggregateState};
 pub use variance::Spread;

@@ -2,74 +2,12 @@
 
 use datafusion::common::ScalarValue;
 
-use super::collect::{Collect, Percentile, percentages};
-use super::count::Count;
-use super::extreme::{End, Extreme, RetractableExtreme};
-use super::first_last::{FirstLast, RetractableFirstLast, Which};
-use super::json_object::JsonObject;
-use super::list::{ArrayAgg, Join, Joined};
-use super::single_value::SingleValue;
-use super::state::{AggregateState, Looped};
-use super::sum::{DecimalSum, FloatSum, IntSum, Mode};
-use super::value::{Value, with_value};
-use super::variance::{Spread, Variance};
+use super::collect::percentages;
+use super::function::{AggregateFunction, AggregateKind};
+use super::variance::Spread;
 use crate::error::{Error, Result};
 use crate::functions::{Arg, families};
 use crate::types::{DataType, TypeKind};
-
-/// What an aggregate computes.
-#[derive(Debug, Clone, PartialEq)]
-pub enum AggregateKind {
-    /// `COUNT(*)` without argument, else `COUNT(x)`.
-    Count,
-    /// `SUM`.
-    Sum,
-    /// `$SUM0`: a sum that is zero without a value.
-    Sum0,
-    /// `AVG`.
-    Avg,
-    /// `MIN`.
-    Min,
-    /// `MAX`.
-    Max,
-    /// `FIRST_VALUE`.
-    FirstValue,
-    /// `LAST_VALUE`.
-    LastValue,
-    /// `VAR_*`, `STDDEV_*` and `$WELFORD_M2`.
-    Variance(Spread),
-    /// `LISTAGG`.
-    ListAgg {
-        /// What stands between the texts.
-        separator: String,
-    },
-    /// `ARRAY_AGG`.
-    ArrayAgg {
-        /// `IGNORE NULLS`.
-        ignore_nulls: bool,
-    },
-    /// `COLLECT`.
-    Collect,
-    /// `JSON_OBJECTAGG`.
-    JsonObjectAgg {
-        /// `ABSENT ON NULL`.
-        absent_on_null: bool,
-    },
-    /// `JSON_ARRAYAGG`.
-    JsonArrayAgg {
-        /// `ABSENT ON NULL`.
-        absent_on_null: bool,
-    },
-    /// `PERCENTILE`.
-    Percentile {
-        /// From 0 to 1.
-        percentages: Vec<f64>,
-        /// Whether they were given as an array.
-        many: bool,
-    },
-    /// `SINGLE_VALUE`: the value of a scalar subquery.
-    SingleValue,
-}
 
 /// How a call is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,142 +18,6 @@ pub struct CallContext {
     pub filtered: bool,
     /// `DISTINCT`.
     pub distinct: bool,
-}
-
-/// A function with its types.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AggregateFunction {
-    name: &'static str,
-    kind: AggregateKind,
-    positions: Vec<usize>,
-    inputs: Vec<DataType>,
-    returns: DataType,
-}
-
-impl AggregateFunction {
-    /// Its name as Flink prints it.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// What it computes.
-    #[must_use]
-    pub fn kind(&self) -> &AggregateKind {
-        &self.kind
-    }
-
-    /// Which arguments of the call become columns; the others are constants that the function has
-    /// taken in.
-    #[must_use]
-    pub fn positions(&self) -> &[usize] {
-        &self.positions
-    }
-
-    /// The types of these columns: arguments are cast to them.
-    #[must_use]
-    pub fn inputs(&self) -> &[DataType] {
-        &self.inputs
-    }
-
-    /// The type of the result.
-    #[must_use]
-    pub fn returns(&self) -> &DataType {
-        &self.returns
-    }
-
-    /// Whether a value that comes twice makes a difference, so that `DISTINCT` has a meaning.
-    #[must_use]
-    pub fn minds_duplicates(&self) -> bool {
-        !matches!(self.kind, AggregateKind::Min | AggregateKind::Max)
-    }
-
-    /// Whether Flink can aggregate parts first and merge them: what decides about two phases.
-    #[must_use]
-    pub fn merges_in_flink(&self) -> bool {
-        use AggregateKind::{FirstValue, JsonArrayAgg, LastValue};
-        !matches!(self.kind, FirstValue | LastValue | JsonArrayAgg { .. })
-    }
-
-    /// Empty state. `retracting` says whether rows may be withdrawn.
-    ///
-    /// # Errors
-    /// When the argument's type cannot be kept.
-    pub fn state(&self, retracting: bool) -> Result<Box<dyn AggregateState>> {
-        let result = self.returns.to_arrow();
-        let sum = |mode: Mode| -> Box<dyn AggregateState> {
-            let argument = &self.inputs[0];
-            match &argument.kind {
-                TypeKind::Decimal(..) => {
-                    let argument = argument.to_arrow();
-                    Box::new(Looped(DecimalSum::new(mode, &argument, result.clone())))
-                }
-                kind if kind.is_approximate() => {
-                    Box::new(Looped(FloatSum::new(mode, result.clone())))
-                }
-                _ => Box::new(Looped(IntSum::new(mode, result.clone()))),
-            }
-        };
-        let value = self.inputs.first();
-        let value = || value.ok_or_else(|| Error::internal("an aggregate lacks its argument"));
-        Ok(match &self.kind {
-            AggregateKind::Count => Box::new(Looped(Count::default())),
-            AggregateKind::Sum => sum(Mode::Sum),
-            AggregateKind::Sum0 => sum(Mode::Sum0),
-            AggregateKind::Avg => sum(Mode::Avg),
-            AggregateKind::Min => with_value!(value()?, extreme(End::Lowest, retracting)),
-            AggregateKind::Max => with_value!(value()?, extreme(End::Highest, retracting)),
-            AggregateKind::FirstValue => {
-                with_value!(value()?, first_last(Which::First, retracting))
-            }
-            AggregateKind::LastValue => with_value!(value()?, first_last(Which::Last, retracting)),
-            AggregateKind::Variance(spread) => Box::new(Looped(Variance::new(*spread, result))),
-            AggregateKind::ListAgg { separator } => {
-                let join = Join::Separator(separator.clone());
-                Box::new(Looped(Joined::new(join, false)))
-            }
-            AggregateKind::JsonArrayAgg { absent_on_null } => {
-                Box::new(Looped(Joined::new(Join::Json, !absent_on_null)))
-            }
-            AggregateKind::ArrayAgg { ignore_nulls } => {
-                with_value!(value()?, array_agg(!*ignore_nulls))
-            }
-            AggregateKind::Collect => with_value!(value()?, collect()),
-            AggregateKind::JsonObjectAgg { absent_on_null } => {
-                Box::new(Looped(JsonObject::new(!absent_on_null)))
-            }
-            AggregateKind::Percentile { percentages, many } => {
-                Box::new(Looped(Percentile::new(percentages.clone(), *many)))
-            }
-            AggregateKind::SingleValue => with_value!(value()?, single_value()),
-        })
-    }
-}
-
-fn extreme<V: Value>(value: V, end: End, retracting: bool) -> Box<dyn AggregateState> {
-    match retracting {
-        true => Box::new(Looped(RetractableExtreme::new(value, end))),
-        false => Box::new(Looped(Extreme::new(value, end))),
-    }
-}
-
-fn first_last<V: Value>(value: V, which: Which, retracting: bool) -> Box<dyn AggregateState> {
-    match retracting {
-        true => Box::new(Looped(RetractableFirstLast::new(value, which))),
-        false => Box::new(Looped(FirstLast::new(value, which))),
-    }
-}
-
-fn array_agg<V: Value>(value: V, keep_nulls: bool) -> Box<dyn AggregateState> {
-    Box::new(Looped(ArrayAgg::new(value, keep_nulls)))
-}
-
-fn collect<V: Value>(value: V) -> Box<dyn AggregateState> {
-    Box::new(Looped(Collect::new(value)))
-}
-
-fn single_value<V: Value>(value: V) -> Box<dyn AggregateState> {
-    Box::new(Looped(SingleValue::new(value)))
 }
 
 /// The names that [`resolve`] knows.
@@ -290,7 +92,7 @@ pub fn resolve(name: &str, args: &[Arg], context: CallContext) -> Result<Aggrega
         "$WELFORD_M2" => {
             call.numeric()?;
             let kind = AggregateKind::Variance(Spread::SquaredDistances);
-            call.function("$WELFORD_M2", kind, TypeKind::Double.nullable())
+            Ok(call.function("$WELFORD_M2", kind, TypeKind::Double.nullable()))
         }
         "MIN" => call.extreme("MIN", AggregateKind::Min),
         "MAX" => call.extreme("MAX", AggregateKind::Max),
@@ -303,7 +105,7 @@ pub fn resolve(name: &str, args: &[Arg], context: CallContext) -> Result<Aggrega
             call.arity(1)?;
             let element = Box::new(args[0].data_type.clone());
             let returns = TypeKind::Multiset(element).not_null();
-            call.function("COLLECT", AggregateKind::Collect, returns)
+            Ok(call.function("COLLECT", AggregateKind::Collect, returns))
         }
         "JSON_OBJECTAGG" => call.json_object(),
         "JSON_ARRAYAGG" => call.json_array(),
@@ -326,7 +128,7 @@ impl Call<'_> {
         name: &'static str,
         kind: AggregateKind,
         returns: DataType,
-    ) -> Result<AggregateFunction> {
+    ) -> AggregateFunction {
         self.over(name, kind, 0..self.args.len(), returns)
     }
 
@@ -337,19 +139,19 @@ impl Call<'_> {
         kind: AggregateKind,
         positions: impl IntoIterator<Item = usize>,
         returns: DataType,
-    ) -> Result<AggregateFunction> {
+    ) -> AggregateFunction {
         let positions: Vec<usize> = positions.into_iter().collect();
         let inputs = positions
             .iter()
             .map(|i| self.args[*i].data_type.clone())
             .collect();
-        Ok(AggregateFunction {
+        AggregateFunction {
             name,
             kind,
             positions,
             inputs,
             returns,
-        })
+        }
     }
 
     fn arity(&self, expected: usize) -> Result<()> {
@@ -421,7 +223,7 @@ impl Call<'_> {
         if self.args.iter().any(|a| a.data_type.kind == TypeKind::Null) {
             return Err(Error::plan("Illegal use of 'NULL'"));
         }
-        self.function("COUNT", AggregateKind::Count, TypeKind::BigInt.not_null())
+        Ok(self.function("COUNT", AggregateKind::Count, TypeKind::BigInt.not_null()))
     }
 
     fn sum(&self, name: &'static str, kind: AggregateKind) -> Result<AggregateFunction> {
@@ -431,7 +233,7 @@ impl Call<'_> {
             TypeKind::Decimal(_, scale) => TypeKind::Decimal(38, scale),
             ref kind => kind.clone(),
         };
-        self.function(name, kind, returns.with_nullable(nullable))
+        Ok(self.function(name, kind, returns.with_nullable(nullable)))
     }
 
     fn mean(&self, name: &'static str, kind: AggregateKind) -> Result<AggregateFunction> {
@@ -441,7 +243,7 @@ impl Call<'_> {
             TypeKind::Decimal(_, scale) => TypeKind::Decimal(38, scale.max(6)),
             ref kind => kind.clone(),
         };
-        self.function(name, kind, returns.with_nullable(nullable))
+        Ok(self.function(name, kind, returns.with_nullable(nullable)))
     }
 
     fn spread(&self, name: &'static str, spread: Spread) -> Result<AggregateFunction> {
@@ -486,7 +288,7 @@ impl Call<'_> {
         }
         let nullable = self.nullable_if_empty(argument);
         let returns = argument.kind.clone().with_nullable(nullable);
-        self.function(name, kind, returns)
+        Ok(self.function(name, kind, returns))
     }
 
     fn list_agg(&self) -> Result<AggregateFunction> {
@@ -516,12 +318,12 @@ impl Call<'_> {
             },
         };
         let returns = self.args[0].data_type.clone();
-        self.over(
+        Ok(self.over(
             "LISTAGG",
             AggregateKind::ListAgg { separator },
             [0],
             returns,
-        )
+        ))
     }
 
     fn array_agg(&self) -> Result<AggregateFunction> {
@@ -533,12 +335,12 @@ impl Call<'_> {
         let element = self.args[0].data_type.clone();
         let nullable = element.nullable;
         let returns = TypeKind::Array(Box::new(element)).with_nullable(nullable);
-        self.over(
+        Ok(self.over(
             "ARRAY_AGG",
             AggregateKind::ArrayAgg { ignore_nulls },
             [0],
             returns,
-        )
+        ))
     }
 
     /// Whether the first argument says `ABSENT`.
@@ -561,7 +363,7 @@ impl Call<'_> {
             return Err(call.refuse(&format!("{name}(<CHARACTER>, <ANY>)")));
         }
         let kind = AggregateKind::JsonObjectAgg { absent_on_null };
-        self.over("JSON_OBJECTAGG", kind, [1, 2], JSON.not_null())
+        Ok(self.over("JSON_OBJECTAGG", kind, [1, 2], JSON.not_null()))
     }
 
     fn json_array(&self) -> Result<AggregateFunction> {
@@ -569,7 +371,7 @@ impl Call<'_> {
         let kind = AggregateKind::JsonArrayAgg {
             absent_on_null: self.absent_on_null(),
         };
-        self.over("JSON_ARRAYAGG", kind, [1], JSON.not_null())
+        Ok(self.over("JSON_ARRAYAGG", kind, [1], JSON.not_null()))
     }
 
     fn percentile(&self) -> Result<AggregateFunction> {
@@ -599,7 +401,7 @@ impl Call<'_> {
         };
         let positions = std::iter::once(0).chain(frequency.map(|_| 2));
         let kind = AggregateKind::Percentile { percentages, many };
-        self.over("PERCENTILE", kind, positions, returns.nullable())
+        Ok(self.over("PERCENTILE", kind, positions, returns.nullable()))
     }
 }
 

@@ -9,11 +9,10 @@ use arrow::datatypes::{
     DataType as ArrowType, Decimal128Type, Decimal256Type, Float64Type, Int64Type, i256,
 };
 
+use super::convert::{from_f64, from_i64, from_i128, to_f64, to_i64, to_i128};
 use super::saved::{gather, scatter};
 use super::state::Kernel;
-use super::value::{
-    Numbers, NumbersBuilder, from_f64, from_i64, from_i128, to_f64, to_i64, to_i128,
-};
+use super::value::{Numbers, NumbersBuilder};
 use crate::error::Result;
 use crate::state::keys::grow;
 

@@ -4,9 +4,10 @@
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::datatypes::{DataType as ArrowType, Decimal128Type, Float64Type, Int64Type};
 
+use super::convert::{from_f64, from_i64, from_i128, to_f64, to_i64};
 use super::saved::{gather, scatter};
 use super::state::Kernel;
-use super::value::{Numbers, NumbersBuilder, from_f64, from_i64, from_i128, to_f64, to_i64};
+use super::value::{Numbers, NumbersBuilder};
 use crate::error::Result;
 use crate::state::keys::grow;
 
@@ -190,10 +191,12 @@ pub(super) fn any_to_f64(array: &ArrayRef) -> Result<Numbers<f64>> {
             let scale = u32::try_from(*scale).unwrap_or(0);
             let compact = *precision <= 18;
             let divisor = 10_i128.pow(scale) as f64;
-            let convert = |v: i128| match compact {
-                true => v as f64 / divisor,
+            let convert = |v: i128| {
+                if compact {
+                    return v as f64 / divisor;
+                }
                 // The nearest number to the exact value.
-                false => format!("{v}e-{scale}").parse().unwrap_or(f64::NAN),
+                format!("{v}e-{scale}").parse().unwrap_or(f64::NAN)
             };
             let values: PrimitiveArray<Float64Type> =
                 array.as_primitive::<Decimal128Type>().unary(convert);

@@ -26,6 +26,7 @@ use crate::changelog::{ChangeBatch, RowKind};
 use crate::error::Result;
 use crate::runtime::output::Output;
 use crate::state::snapshot::{OperatorSnapshot, RestoreState};
+use crate::state::ttl::Ttl;
 use crate::types::{DataType, Schema};
 
 /// What a [`GroupAggregate`] does.
@@ -204,7 +205,7 @@ impl GroupAggregate {
             .groups
             .trace(batch, &self.weights, &self.ends, &mut self.changed)?;
         self.release(now, |_| false);
-        self.answer(&keys, values, out)
+        self.answer(&keys, &values, out)
     }
 
     /// Forgets groups that are gone, but for those to `keep`, and notes when the others were written.
@@ -234,7 +235,7 @@ impl GroupAggregate {
     }
 
     /// Emits the changes of result rows: from values before and after each input row, at 2i, 2i + 1.
-    fn answer(&self, keys: &[ArrayRef], values: Vec<ArrayRef>, out: &mut Output<'_>) -> Result<()> {
+    fn answer(&self, keys: &[ArrayRef], values: &[ArrayRef], out: &mut Output<'_>) -> Result<()> {
         let capacity = self.steps.len() * 2;
         let mut kinds = Vec::with_capacity(capacity);
         let mut indices: Vec<u32> = Vec::with_capacity(capacity);
@@ -305,7 +306,7 @@ impl Operator for GroupAggregate {
     }
 
     fn next_timer(&self) -> Option<i64> {
-        let sweep = self.groups.ttl.as_ref().and_then(|ttl| ttl.sweep_at());
+        let sweep = self.groups.ttl.as_ref().and_then(Ttl::sweep_at);
         let deadline = self.bundle.as_ref().and_then(Bundle::deadline);
         match (sweep, deadline) {
             (Some(a), Some(b)) => Some(a.min(b)),

@@ -100,6 +100,7 @@ fn varint_len(mut n: usize) -> usize {
     length
 }
 
+#[allow(clippy::cast_possible_truncation)] // seven bits
 fn write_varint(out: &mut Vec<u8>, mut n: usize) {
     while n >= 0x80 {
         out.push((n & 0x7f) as u8 | 0x80);

@@ -203,6 +203,9 @@ pub struct RowStore {
 
 impl RowStore {
     /// Stores a copy of a row.
+    ///
+    /// # Panics
+    /// With 2^32 rows: more than memory holds.
     pub fn insert(&mut self, bytes: &[u8]) -> RowId {
         let offset = self.arena.push(bytes);
         if let Some(id) = self.free.pop() {

@@ -141,9 +141,10 @@ impl Bundle {
         while start < batch.len() {
             let filled = if two_phase { self.local_len } else { self.len };
             let n = (batch.len() - start).min(size - filled);
-            let part = match n == batch.len() {
-                true => batch.clone(),
-                false => batch.slice(start, n),
+            let part = if n == batch.len() {
+                batch.clone()
+            } else {
+                batch.slice(start, n)
             };
             start += n;
             if two_phase {
