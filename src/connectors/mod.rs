@@ -9,6 +9,7 @@ pub mod changelog;
 pub mod console;
 pub mod datagen;
 pub mod filesystem;
+pub mod lookup;
 pub mod memory;
 pub mod options;
 pub mod print;
@@ -97,6 +98,12 @@ pub trait TableSource: Send + Sync {
     /// Most subtasks that can share the reading; 1 for a source with one split.
     fn max_parallelism(&self) -> usize {
         1
+    }
+
+    /// Whether a processing-time temporal join may look its rows up, through a
+    /// [`lookup::FullCache`].
+    fn supports_lookup(&self) -> bool {
+        false
     }
 
     /// A factory of readers that give exactly the columns of `projection`: indices into the physical

@@ -16,6 +16,7 @@ pub mod group_aggregate;
 pub mod interval_join;
 pub mod join;
 mod last_rows;
+pub mod lookup_join;
 pub mod over_aggregate;
 pub mod rank;
 mod sessions;

@@ -7,7 +7,7 @@ pub mod unnest;
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::buffer::NullBuffer;
 use arrow::compute::take;
 use arrow::datatypes::SchemaRef;
@@ -173,17 +173,21 @@ impl Correlate {
             LEFT => Ok(take(batch.column(column), &called.calls, None)?),
             _ => Ok(Arc::clone(&called.columns[column])),
         })?;
+        called.filter(&holds)
+    }
+}
+
+impl CalledRows {
+    /// The rows for which `holds`.
+    pub(super) fn filter(&self, holds: &BooleanArray) -> Result<Self> {
         let kept: UInt32Array = (0..)
             .zip(holds.values())
             .filter_map(|(i, holds)| holds.then_some(i))
             .collect();
-        let calls = kept
-            .values()
-            .iter()
-            .map(|i| called.calls.value(*i as usize));
-        Ok(CalledRows {
-            calls: calls.collect(),
-            columns: called
+        let calls = kept.values().iter();
+        Ok(Self {
+            calls: calls.map(|i| self.calls.value(*i as usize)).collect(),
+            columns: self
                 .columns
                 .iter()
                 .map(|column| Ok(take(column, &kept, None)?))
@@ -192,10 +196,10 @@ impl Correlate {
     }
 
     /// Adds a row of NULLs to every call without rows.
-    fn pad(&self, calls: usize, called: CalledRows) -> Result<CalledRows> {
-        let mut rows = called.calls.values().iter().copied().peekable();
-        let mut padded = Vec::with_capacity(called.calls.len());
-        let mut from = Vec::with_capacity(called.calls.len());
+    pub(super) fn pad(self, calls: usize) -> Result<Self> {
+        let mut rows = self.calls.values().iter().copied().peekable();
+        let mut padded = Vec::with_capacity(self.calls.len());
+        let mut from = Vec::with_capacity(self.calls.len());
         let mut next = 0;
         for call in 0..u32::try_from(calls).unwrap_or(u32::MAX) {
             if rows.peek() != Some(&call) {
@@ -208,13 +212,13 @@ impl Correlate {
                 next += 1;
             }
         }
-        if padded.len() == called.calls.len() {
-            return Ok(called);
+        if padded.len() == self.calls.len() {
+            return Ok(self);
         }
         let from = UInt32Array::from(from);
-        Ok(CalledRows {
+        Ok(Self {
             calls: UInt32Array::from(padded),
-            columns: called
+            columns: self
                 .columns
                 .iter()
                 .map(|column| Ok(take(column, &from, None)?))
@@ -228,7 +232,7 @@ impl Operator for Correlate {
         let rows = batch.rows();
         let mut called = self.filter(rows, self.call(rows)?)?;
         if self.left {
-            called = self.pad(batch.len(), called)?;
+            called = called.pad(batch.len())?;
         }
         let CalledRows { calls, columns } = called;
         let options = RecordBatchOptions::new().with_row_count(Some(calls.len()));
