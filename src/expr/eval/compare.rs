@@ -224,20 +224,10 @@ fn compare_nested(op: CompareOp, left: &Side, right: &Side) -> Result<BooleanArr
     Ok(with_nulls(op, bits, left, right))
 }
 
-/// Equality of values of one type, in which NULL equals NULL: that is how Flink looks at the parts of
-/// nested values.
+/// Equality of values of one type, in which NULL equals NULL and floating-point numbers are equal by their
+/// bits: that is how Flink looks at the parts of nested values.
 fn nested_equal(left: &ArrayRef, right: &ArrayRef) -> Result<Equal> {
-    fn floats<T: ArrowPrimitiveType>(left: &ArrayRef, right: &ArrayRef) -> Equal
-    where
-        T::Native: PartialEq,
-    {
-        let left: PrimitiveArray<T> = left.as_primitive().clone();
-        let right: PrimitiveArray<T> = right.as_primitive().clone();
-        Box::new(move |i, j| left.value(i) == right.value(j))
-    }
     let equal: Equal = match (left.data_type(), right.data_type()) {
-        (ArrowType::Float32, ArrowType::Float32) => floats::<Float32Type>(left, right),
-        (ArrowType::Float64, ArrowType::Float64) => floats::<Float64Type>(left, right),
         (ArrowType::List(_), ArrowType::List(_)) => {
             let (l, r) = (
                 left.as_list::<i32>().clone(),

@@ -5,7 +5,7 @@ use datafusion::logical_expr::ColumnarValue;
 
 use super::{Compiled, into_array};
 use crate::error::Result;
-use crate::expr::{Expr, ExprKind};
+use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::functions::{Determinism, Environment, EvalContext};
 use crate::types::TypeKind;
 
@@ -39,6 +39,11 @@ fn fold_node(node: Expr, env: &Environment) -> Expr {
             branches,
             otherwise,
         } => case(branches, *otherwise),
+        ExprKind::Compare {
+            op: CompareOp::Eq | CompareOp::LtEq | CompareOp::GtEq,
+            left,
+            right,
+        } if left.same(&right) && left.is_deterministic() => equals_itself(*left),
         kind => kind,
     };
     Expr { kind, data_type }
@@ -93,6 +98,17 @@ fn connective(parts: Vec<Expr>, and: bool) -> ExprKind {
         _ if and => ExprKind::And(rest),
         _ => ExprKind::Or(rest),
     }
+}
+
+/// `x = x`: true, or NULL if `x` is.
+fn equals_itself(x: Expr) -> ExprKind {
+    let boolean = |kind, nullable| Expr::new(kind, TypeKind::Boolean.with_nullable(nullable));
+    let unknown = ExprKind::Literal(ScalarValue::Boolean(None));
+    let present = ExprKind::IsNull {
+        input: Box::new(x),
+        negated: true,
+    };
+    ExprKind::Or(vec![boolean(unknown, true), boolean(present, false)])
 }
 
 /// CASE without the branches that are never taken.
