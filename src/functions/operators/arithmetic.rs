@@ -196,7 +196,10 @@ pub(super) struct MinusDate;
 
 fn unit_of(arg: &Arg) -> Option<IntervalField> {
     match &arg.literal {
-        Some(datafusion::common::ScalarValue::Utf8(Some(name))) => IntervalField::from_name(name),
+        // Of `DAY TO SECOND` the first field decides.
+        Some(datafusion::common::ScalarValue::Utf8(Some(name))) => {
+            IntervalField::from_name(name.split(' ').next().unwrap_or(name))
+        }
         _ => None,
     }
 }

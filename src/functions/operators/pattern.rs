@@ -1,5 +1,7 @@
 //! The patterns of `LIKE` and `SIMILAR TO`.
 
+use memchr::memmem::Finder;
+
 use crate::error::{Error, Result};
 
 /// A compiled pattern.
@@ -12,7 +14,7 @@ pub(super) enum Matcher {
     /// It ends so.
     Suffix(String),
     /// It contains this.
-    Contains(String),
+    Contains(Finder<'static>),
     /// A sequence of parts.
     Parts(Vec<Part>),
     /// A regular expression on the whole text.
@@ -37,7 +39,7 @@ impl Matcher {
             Self::Exactly(part) => text == part,
             Self::Prefix(part) => text.starts_with(part.as_str()),
             Self::Suffix(part) => text.ends_with(part.as_str()),
-            Self::Contains(part) => text.contains(part.as_str()),
+            Self::Contains(finder) => finder.find(text.as_bytes()).is_some(),
             Self::Parts(parts) => parts_match(parts, text),
             Self::Regex(regex) => regex.is_match(text),
         }
@@ -120,7 +122,10 @@ pub(super) fn like(pattern: &str, escape: Option<char>) -> Result<Matcher> {
     };
     let simple = match parts.as_slice() {
         [Part::Any] => Some(Matcher::Prefix(String::new())),
-        [Part::Any, inner @ .., Part::Any] => text(inner).map(Matcher::Contains),
+        [Part::Any, inner @ .., Part::Any] => {
+            let finder = |part: String| Finder::new(part.as_bytes()).into_owned();
+            text(inner).map(finder).map(Matcher::Contains)
+        }
         [Part::Any, inner @ ..] => text(inner).map(Matcher::Suffix),
         [inner @ .., Part::Any] => text(inner).map(Matcher::Prefix),
         all => text(all).map(Matcher::Exactly),

@@ -8,6 +8,7 @@
 //! [`temporal`].
 
 mod hash_order;
+mod java_float;
 pub mod number;
 pub mod temporal;
 

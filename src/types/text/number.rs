@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::java_float;
+
 /// A small buffer that a number is formatted into before its digits are arranged.
 struct Digits {
     bytes: [u8; 40],
@@ -32,7 +34,7 @@ impl std::fmt::Write for Digits {
 }
 
 macro_rules! java_float {
-    ($(#[$doc:meta])* $name:ident, $type:ty) => {
+    ($(#[$doc:meta])* $name:ident, $type:ty, $digits:path) => {
         $(#[$doc])*
         pub fn $name(value: $type, out: &mut String) {
             if value.is_nan() {
@@ -44,69 +46,53 @@ macro_rules! java_float {
             }
             if value.is_infinite() {
                 out.push_str("Infinity");
-                return;
-            }
-            if value == 0.0 {
+            } else if value == 0.0 {
                 out.push_str("0.0");
-                return;
+            } else {
+                let digits = $digits(value.abs());
+                arrange(digits.as_str(), digits.exponent, out);
             }
-            let value = value.abs();
-            let mut text = Digits::new();
-            let _ = write!(text, "{value:e}");
-            if text.as_str().as_bytes().get(1) != Some(&b'.') {
-                // One digit is enough to tell the value apart, but Java shows at least two, and
-                // of two digits the nearest ones: 4.9E-324.
-                text = Digits::new();
-                let _ = write!(text, "{value:.1e}");
-            }
-            let (mantissa, exponent) = text.as_str().split_once('e').unwrap_or(("0.0", "0"));
-            let exponent: i32 = exponent.parse().unwrap_or(0);
-            arrange(mantissa, exponent, out);
         }
     };
 }
 
 java_float!(
-    /// `Double.toString`: the shortest digits that tell the value apart, `1.0E10` from 10^7 on and
-    /// below 10^-3.
+    /// `Double.toString`: digits that tell the value apart, `1.0E10` from 10^7 on and below 10^-3.
     write_double,
-    f64
+    f64,
+    java_float::double
 );
 java_float!(
     /// `Float.toString`.
     write_float,
-    f32
+    f32,
+    java_float::float
 );
 
-/// Writes `d.ddd` times 10^`exponent`.
-fn arrange(mantissa: &str, exponent: i32, out: &mut String) {
-    let (first, rest) = mantissa.split_once('.').unwrap_or((mantissa, "0"));
-    if !(-3..7).contains(&exponent) {
-        let _ = write!(out, "{first}.{rest}E{exponent}");
+/// Writes `0.ddd` times 10^`exponent`.
+fn arrange(digits: &str, exponent: i32, out: &mut String) {
+    if !(-2..=7).contains(&exponent) {
+        let (first, rest) = digits.split_at(1);
+        let rest = if rest.is_empty() { "0" } else { rest };
+        let _ = write!(out, "{first}.{rest}E{}", exponent - 1);
         return;
     }
-    let rest_is_zero = rest == "0";
     match usize::try_from(exponent) {
-        Ok(shift) => {
-            out.push_str(first);
-            let rest = if rest_is_zero { "" } else { rest };
-            let whole = rest.len().min(shift);
-            out.push_str(&rest[..whole]);
-            zeros(shift - whole, out);
+        Ok(point) if point > 0 => {
+            let whole = digits.len().min(point);
+            out.push_str(&digits[..whole]);
+            zeros(point - whole, out);
             out.push('.');
-            out.push_str(if whole < rest.len() {
-                &rest[whole..]
+            out.push_str(if whole < digits.len() {
+                &digits[whole..]
             } else {
                 "0"
             });
         }
-        Err(_) => {
+        _ => {
             out.push_str("0.");
-            zeros(usize::try_from(-exponent - 1).unwrap_or(0), out);
-            out.push_str(first);
-            if !rest_is_zero {
-                out.push_str(rest);
-            }
+            zeros(usize::try_from(-exponent).unwrap_or(0), out);
+            out.push_str(digits);
         }
     }
 }
@@ -117,7 +103,27 @@ fn zeros(n: usize, out: &mut String) {
 
 /// An integer.
 pub fn write_integer(value: i64, out: &mut String) {
-    let _ = write!(out, "{value}");
+    if value < 0 {
+        out.push('-');
+    }
+    let mut digits = [0u8; 20];
+    out.push_str(unsigned_digits(value.unsigned_abs(), 1, &mut digits));
+}
+
+/// The digits of `value`, at least `least` of them, in the end of `buffer`.
+pub(super) fn unsigned_digits(mut value: u64, least: usize, buffer: &mut [u8; 20]) -> &str {
+    let mut at = buffer.len();
+    let end = at.saturating_sub(least);
+    while at > 0 && (value > 0 || at > end) {
+        at -= 1;
+        // A digit.
+        #[allow(clippy::cast_possible_truncation)]
+        {
+            buffer[at] = b'0' + (value % 10) as u8;
+        }
+        value /= 10;
+    }
+    std::str::from_utf8(&buffer[at..]).unwrap_or_default()
 }
 
 /// A decimal with all digits of its scale: `BigDecimal.toPlainString`.
@@ -195,7 +201,7 @@ mod tests {
             (12345678.5, "1.23456785E7"),
             (1e10, "1.0E10"),
             (1e21, "1.0E21"),
-            (1e23, "1.0E23"),
+            (1e23, "9.999999999999999E22"),
             (0.001, "0.001"),
             (0.0015, "0.0015"),
             (0.00099, "9.9E-4"),
@@ -219,6 +225,8 @@ mod tests {
             (1234567.1, "1234567.1"),
             (4.2949673e9, "4.2949673E9"),
             (1e-45, "1.4E-45"),
+            (99_999_999_999.0, "9.9999998E10"),
+            (f32::from_bits(0x6900_0000), "9.6714065E24"),
             (16777216.0, "1.6777216E7"),
             (3.4028235e38, "3.4028235E38"),
         ] {

@@ -2,30 +2,35 @@
 
 use std::fmt::Write as _;
 
+use super::number::unsigned_digits;
 use crate::types::calendar::civil_from_days;
 
 /// `2024-01-31`; years past 9999 with a sign, as `java.time` does.
 pub fn write_date(days: i64, out: &mut String) {
     let (year, month, day) = civil_from_days(days);
     write_year(year, out);
-    out.push('-');
-    two(month, out);
-    out.push('-');
-    two(day, out);
+    let [m1, m2] = two(month);
+    let [d1, d2] = two(day);
+    push_ascii(&[b'-', m1, m2, b'-', d1, d2], out);
 }
 
 fn write_year(year: i64, out: &mut String) {
-    let _ = match year {
-        0..=9999 => write!(out, "{year:04}"),
-        10_000.. => write!(out, "+{year}"),
-        _ => write!(out, "-{:04}", -year),
-    };
+    match year {
+        10_000.. => out.push('+'),
+        ..0 => out.push('-'),
+        _ => {}
+    }
+    out.push_str(unsigned_digits(year.unsigned_abs(), 4, &mut [0; 20]));
 }
 
-fn two(value: u32, out: &mut String) {
-    for digit in [value / 10 % 10, value % 10] {
-        out.push(char::from_digit(digit, 10).unwrap_or('0'));
-    }
+/// The two digits of a number below 100.
+fn two(value: u32) -> [u8; 2] {
+    let digit = |v: u32| b'0' + u8::try_from(v % 10).unwrap_or(0);
+    [digit(value / 10), digit(value)]
+}
+
+fn push_ascii(bytes: &[u8], out: &mut String) {
+    out.push_str(std::str::from_utf8(bytes).unwrap_or_default());
 }
 
 /// A time of day, split.
@@ -49,19 +54,16 @@ impl Clock {
     }
 
     fn write_hms(&self, out: &mut String) {
-        two(self.hour, out);
-        out.push(':');
-        two(self.minute, out);
-        out.push(':');
-        two(self.second, out);
+        let ([h1, h2], [m1, m2]) = (two(self.hour), two(self.minute));
+        let [s1, s2] = two(self.second);
+        push_ascii(&[h1, h2, b':', m1, m2, b':', s1, s2], out);
     }
 
     /// `LocalTime.toString`: `12:30`, `12:30:01`, `12:30:00.500`.
     fn write_iso(&self, out: &mut String) {
         if self.second == 0 && self.nano == 0 {
-            two(self.hour, out);
-            out.push(':');
-            two(self.minute, out);
+            let ([h1, h2], [m1, m2]) = (two(self.hour), two(self.minute));
+            push_ascii(&[h1, h2, b':', m1, m2], out);
         } else {
             self.write_hms(out);
             write_nanos(self.nano, out);
@@ -71,15 +73,14 @@ impl Clock {
 
 /// Nothing, or a point and 3, 6 or 9 digits.
 fn write_nanos(nano: u32, out: &mut String) {
-    let _ = if nano == 0 {
-        Ok(())
-    } else if nano % 1_000_000 == 0 {
-        write!(out, ".{:03}", nano / 1_000_000)
-    } else if nano % 1000 == 0 {
-        write!(out, ".{:06}", nano / 1000)
-    } else {
-        write!(out, ".{nano:09}")
+    let (value, digits) = match nano {
+        0 => return,
+        _ if nano % 1_000_000 == 0 => (nano / 1_000_000, 3),
+        _ if nano % 1000 == 0 => (nano / 1000, 6),
+        _ => (nano, 9),
     };
+    out.push('.');
+    out.push_str(unsigned_digits(value.into(), digits, &mut [0; 20]));
 }
 
 /// A moment split into seconds since 1970-01-01 00:00 and nanoseconds of the second.
@@ -138,7 +139,8 @@ impl Moment {
             digits -= 1;
         }
         if digits > 0 {
-            let _ = write!(out, ".{nano:0digits$}");
+            out.push('.');
+            out.push_str(unsigned_digits(nano.into(), digits, &mut [0; 20]));
         }
     }
 }
