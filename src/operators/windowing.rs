@@ -233,16 +233,6 @@ impl Windowing {
             WindowKind::Session { .. } => 1,
         }
     }
-
-    /// The end of the last window that has the slice ending at `slice_end`.
-    #[must_use]
-    pub fn last_end(&self, slice_end: i64) -> i64 {
-        match self.kind {
-            WindowKind::Tumble { .. } | WindowKind::Session { .. } => slice_end,
-            WindowKind::Hop { slide, size, .. } => slice_end - gcd(slide, size) + size,
-            WindowKind::Cumulate { size, .. } => self.start_of(slice_end) + size,
-        }
-    }
 }
 
 fn instant(zone: Tz, wall: i64) -> i64 {
@@ -302,17 +292,17 @@ mod tests {
         let hop = Windowing::new(hop, None);
         let facts = |w: &Windowing, t| {
             let end = w.slice_end(t);
-            (end, w.start_of(end), w.last_end(end))
+            (end, w.start_of(end))
         };
-        assert_eq!(facts(&hop, 7), (10, 0, 15));
+        assert_eq!(facts(&hop, 7), (10, 0));
         let cumulate = WindowKind::Cumulate {
             step: 5,
             size: 15,
             offset: 1,
         };
         let cumulate = Windowing::new(cumulate, None);
-        assert_eq!(facts(&cumulate, 7), (11, 1, 16));
-        assert_eq!(facts(&cumulate, 0), (1, -14, 1));
+        assert_eq!(facts(&cumulate, 7), (11, 1));
+        assert_eq!(facts(&cumulate, 0), (1, -14));
     }
 
     #[test]

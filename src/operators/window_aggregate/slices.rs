@@ -36,7 +36,7 @@ enum Assembly {
     /// One slice.
     Single,
     /// As many slices as windows overlap.
-    Overlapping { size: i64, slice: i64 },
+    Overlapping { size: i64, slide: i64 },
     /// What has been cumulated since the start, and one slice more.
     Growing { size: i64 },
 }
@@ -70,6 +70,8 @@ pub(super) struct SliceAggregate {
 #[derive(Debug, Clone, Copy)]
 enum Target {
     Late,
+    /// No window has the row.
+    Nowhere,
     Slice(i64, i64),
     Sum(i64),
 }
@@ -77,10 +79,9 @@ enum Target {
 impl SliceAggregate {
     pub(super) fn new(spec: &WindowAggregateSpec, context: &OperatorContext) -> Result<Self> {
         let assembly = match (spec.source, spec.windowing.kind) {
-            (WindowSource::Time(_), WindowKind::Hop { size, .. }) => Assembly::Overlapping {
-                size,
-                slice: spec.windowing.slice_size().unwrap_or(size),
-            },
+            (WindowSource::Time(_), WindowKind::Hop { size, slide, .. }) => {
+                Assembly::Overlapping { size, slide }
+            }
             (WindowSource::Time(_), WindowKind::Cumulate { size, .. }) => {
                 Assembly::Growing { size }
             }
@@ -144,13 +145,16 @@ impl SliceAggregate {
             }
             return Target::Slice(end, start);
         }
-        let last = self.windowing.last_end(end);
+        let mut windows = Vec::new();
+        self.windowing.assign(end - 1, &mut windows);
+        let Some(last) = windows.iter().map(|w| w.end).max() else {
+            return Target::Nowhere;
+        };
         if over(last) {
             return Target::Late;
         }
-        let late = over(end);
         let target = match self.assembly {
-            Assembly::Growing { .. } if late => Target::Sum(self.windowing.start_of(end)),
+            Assembly::Growing { .. } if over(end) => Target::Sum(self.windowing.start_of(end)),
             _ => Target::Slice(end, start),
         };
         let new = match target {
@@ -158,13 +162,8 @@ impl SliceAggregate {
             _ => !self.slices.contains_key(&(end, start)),
         };
         if new {
-            let mut window_end = end;
-            while window_end <= last {
-                if !over(window_end) {
-                    let start = self.windowing.start_of(window_end);
-                    self.pending.insert((window_end, start));
-                }
-                window_end += self.windowing.interval();
+            for window in windows.iter().filter(|w| !over(w.end)) {
+                self.pending.insert((window.end, window.start));
             }
             match target {
                 Target::Sum(start) => self.sums.insert(start, Slice::default()),
@@ -179,7 +178,7 @@ impl SliceAggregate {
         self.keys.begin(batch.rows())?;
         self.slots.clear();
         self.weights.clear();
-        let (mut late, mut unknown) = (0, 0);
+        let (mut late, mut unknown, mut nowhere) = (0, 0, 0);
         let mut last: Option<((i64, i64), Target)> = None;
         for (i, place) in places.iter().enumerate() {
             let target = match last {
@@ -188,12 +187,15 @@ impl SliceAggregate {
             };
             last = Some((*place, target));
             let slice = match target {
-                Target::Late => None,
+                Target::Late | Target::Nowhere => None,
                 Target::Slice(end, start) => self.slices.get_mut(&(end, start)),
                 Target::Sum(start) => self.sums.get_mut(&start),
             };
             let Some(slice) = slice else {
-                late += 1;
+                match target {
+                    Target::Nowhere => nowhere += 1,
+                    _ => late += 1,
+                }
                 self.slots.push(0);
                 self.weights.push(0);
                 continue;
@@ -220,7 +222,8 @@ impl SliceAggregate {
         self.context.metrics.late_records_dropped.add(late);
         self.context.metrics.inconsistent_dropped.add(unknown);
         self.keys.finish();
-        let weights = (late > 0 || unknown > 0 || batch.ops().is_some()).then_some(&*self.weights);
+        let all = late + unknown + nowhere == 0 && batch.ops().is_none();
+        let weights = (!all).then_some(&*self.weights);
         let columns = batch.rows().columns();
         self.states.update(&self.slots, weights, columns)
     }
@@ -243,7 +246,7 @@ impl SliceAggregate {
                         self.closed.push(slice);
                     }
                 }
-                Assembly::Overlapping { size, slice } => self.overlap(window, size, slice)?,
+                Assembly::Overlapping { size, slide } => self.overlap(window, size, slide)?,
                 Assembly::Growing { size } => self.grow(window, size, out)?,
             }
             if self.due.is_full() {
@@ -253,10 +256,10 @@ impl SliceAggregate {
         self.emit(out)
     }
 
-    /// Puts a window together of the slices in it; the first is not needed any more.
-    fn overlap(&mut self, window: TimeWindow, size: i64, slice: i64) -> Result<()> {
-        let first = window.end - size + slice;
-        let range = (first, i64::MIN)..=(window.end, i64::MAX);
+    /// Puts a window together of the slices in it; those before the next window are not needed any
+    /// more.
+    fn overlap(&mut self, window: TimeWindow, size: i64, slide: i64) -> Result<()> {
+        let range = (window.end - size + 1, i64::MIN)..=(window.end, i64::MAX);
         let mut merged: Vec<(u32, u32)> = Vec::new();
         let mut place: HashMap<u32, usize, foldhash::fast::FixedState> = HashMap::default();
         let mut own: Vec<bool> = Vec::new();
@@ -285,8 +288,10 @@ impl SliceAggregate {
         for (key, state) in merged {
             self.due.add(key, state, window, &self.states);
         }
-        if let Some(slice) = self.slices.remove(&(first, first - slice)) {
-            self.closed.push(slice);
+        while let Some(slice) = self.slices.first_entry()
+            && slice.key().0 <= window.start + slide
+        {
+            self.closed.push(slice.remove());
         }
         Ok(())
     }

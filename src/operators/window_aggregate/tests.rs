@@ -173,6 +173,38 @@ fn hopping_windows_take_a_late_row_where_it_is_not_late() {
 }
 
 #[test]
+fn hopping_windows_of_any_size() {
+    let case = |slide, size| Case {
+        columns: T,
+        group_by: vec![],
+        calls: CALLS,
+        kind: WindowKind::Hop {
+            slide,
+            size,
+            offset: 0,
+        },
+        source: None,
+        output: "c BIGINT, s INT",
+    };
+    let rows = script("+I|a|1|0 +I|a|2|3 +I|a|3|6.5 +I|a|4|12", 0);
+    let expected = [
+        "+I[1 1 -6..1",
+        "+I[2 3 -3..4",
+        "+I[3 6 0..7",
+        "+I[2 5 3..10",
+        "+I[2 7 6..13",
+        "+I[1 4 9..16",
+        "+I[1 4 12..19",
+    ];
+    check(&case(3000, 7000).harness(), &rows, &expected);
+    check(
+        &case(5000, 2000).harness(),
+        &rows,
+        &["+I[1 1 0..2", "+I[1 3 5..7"],
+    );
+}
+
+#[test]
 fn cumulating_windows_grow() {
     let kind = WindowKind::Cumulate {
         step: 5000,
