@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::{Field, Schema as ArrowSchema};
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
+use arrow::datatypes::{Field, Int64Type, Schema as ArrowSchema};
 
 use super::StateSize;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
 use crate::state::rows::{EncodedRows, RowCodec, RowId, RowStore, check_columns};
 use crate::state::snapshot::{OperatorSnapshot, RestoreState};
@@ -181,4 +181,18 @@ pub(super) fn anonymous_batch(columns: Vec<ArrayRef>, len: usize) -> Result<Reco
     Ok(RecordBatch::try_new_with_options(
         schema, columns, &options,
     )?)
+}
+
+/// The leading `BIGINT` columns of saved state, and the others.
+///
+/// # Errors
+/// When there are fewer, or they have another type.
+pub(super) fn leading_numbers<const N: usize>(
+    columns: &[ArrayRef],
+) -> Result<([&Int64Array; N], &[ArrayRef])> {
+    let fail = || Error::checkpoint("saved state has other columns than the operator expects");
+    let (head, rest) = columns.split_at_checked(N).ok_or_else(fail)?;
+    let head = head.iter().map(|c| c.as_primitive_opt::<Int64Type>());
+    let head: Vec<_> = head.collect::<Option<_>>().ok_or_else(fail)?;
+    Ok((head.try_into().map_err(|_| fail())?, rest))
 }

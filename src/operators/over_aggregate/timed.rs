@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, NullArray, RecordBatch, UInt64Array};
+use arrow::array::{Array, ArrayRef, Int64Array, NullArray, RecordBatch, UInt64Array};
 use arrow::compute::{interleave, take};
-use arrow::datatypes::{Int64Type, SchemaRef};
+use arrow::datatypes::SchemaRef;
 
 use super::lag::{Lags, in_order};
 use super::{OverAggregateSpec, OverCall, OverFrame, OverOrder, aggregates};
 use crate::aggregates::{AggregateCall, AggregateSet, SetInput};
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
-use crate::operators::last_rows::anonymous_batch;
+use crate::operators::last_rows::{anonymous_batch, leading_numbers};
 use crate::operators::time::{rowtime, rowtimes};
 use crate::operators::{Operator, OperatorContext, StateSize};
 use crate::runtime::output::Output;
@@ -560,7 +560,7 @@ impl Operator for TimedOver {
         let key_count = self.partition_by.len();
         for batch in state.batches("partitions") {
             let (keys, rest) = batch.columns().split_at(key_count);
-            let ([done, cleanup, used], saved) = numbers::<3>(rest)?;
+            let ([done, cleanup, used], saved) = leading_numbers::<3>(rest)?;
             self.intern(keys, batch.num_rows())?;
             for (i, key) in self.slots.iter().enumerate() {
                 let partition = &mut self.partitions[*key as usize];
@@ -573,7 +573,7 @@ impl Operator for TimedOver {
         for (table, waits) in [("frames", false), ("waiting", true)] {
             for batch in state.batches(table) {
                 let (keys, rest) = batch.columns().split_at(key_count);
-                let ([times], rows) = numbers::<1>(rest)?;
+                let ([times], rows) = leading_numbers::<1>(rest)?;
                 check_columns(rows, &self.types)?;
                 self.intern(keys, batch.num_rows())?;
                 self.codec
@@ -592,7 +592,7 @@ impl Operator for TimedOver {
         }
         for batch in state.batches("cleanups") {
             let (keys, rest) = batch.columns().split_at(key_count);
-            let ([times], _) = numbers::<1>(rest)?;
+            let ([times], _) = leading_numbers::<1>(rest)?;
             self.intern(keys, batch.num_rows())?;
             for (i, key) in self.slots.iter().enumerate() {
                 self.cleanups.insert((times.value(i), *key));
@@ -634,13 +634,4 @@ impl TimedOver {
         columns.extend(self.store.decode(&self.codec, ids)?);
         anonymous_batch(columns, len)
     }
-}
-
-/// Leading `BIGINT` columns of state.
-fn numbers<const N: usize>(columns: &[ArrayRef]) -> Result<([&Int64Array; N], &[ArrayRef])> {
-    let fail = || Error::checkpoint("the saved partitions have other columns");
-    let (head, rest) = columns.split_at_checked(N).ok_or_else(fail)?;
-    let head = head.iter().map(|c| c.as_primitive_opt::<Int64Type>());
-    let head: Vec<_> = head.collect::<Option<_>>().ok_or_else(fail)?;
-    Ok((head.try_into().map_err(|_| fail())?, rest))
 }

@@ -5,14 +5,14 @@
 //! that are all over are late: dropped and counted. A window whose rows were all withdrawn is not
 //! emitted.
 
-mod groups;
+pub(super) mod groups;
 mod session;
 mod slices;
 
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, TimestampMillisecondArray};
-use arrow::datatypes::{Int64Type, TimestampMillisecondType};
+use arrow::datatypes::TimestampMillisecondType;
 
 use self::session::SessionAggregate;
 use self::slices::SliceAggregate;
@@ -89,7 +89,7 @@ pub fn window_aggregate(
 }
 
 /// The rows of a batch that have a time, and their wall-clock times.
-fn wall_times(
+pub(super) fn wall_times(
     batch: ChangeBatch,
     time: WindowTime,
     windowing: &Windowing,
@@ -122,15 +122,6 @@ fn window_state(windows: &[TimeWindow]) -> [ArrayRef; 2] {
         Arc::new(Int64Array::from_iter_values(windows.iter().map(value)))
     };
     [column(|w| w.start), column(|w| w.end)]
-}
-
-/// Leading `BIGINT` columns of state.
-fn numbers<const N: usize>(columns: &[ArrayRef]) -> Result<([&Int64Array; N], &[ArrayRef])> {
-    let fail = || Error::checkpoint("the saved windows have other columns");
-    let (head, rest) = columns.split_at_checked(N).ok_or_else(fail)?;
-    let head = head.iter().map(|c| c.as_primitive_opt::<Int64Type>());
-    let head: Vec<_> = head.collect::<Option<_>>().ok_or_else(fail)?;
-    Ok((head.try_into().map_err(|_| fail())?, rest))
 }
 
 #[cfg(test)]

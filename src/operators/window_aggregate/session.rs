@@ -3,11 +3,11 @@
 use arrow::array::{Array, ArrayRef, Int64Array};
 
 use super::groups::{Due, States};
-use super::{WindowAggregateSpec, numbers, wall_times, window_state};
+use super::{WindowAggregateSpec, wall_times, window_state};
 use crate::changelog::ChangeBatch;
 use crate::error::Result;
 use crate::operators::counted_keys::CountedKeys;
-use crate::operators::last_rows::anonymous_batch;
+use crate::operators::last_rows::{anonymous_batch, leading_numbers};
 use crate::operators::sessions::{Session, Sessions};
 use crate::operators::windowing::{TimeWindow, WindowTime, Windowing};
 use crate::operators::{Operator, OperatorContext, StateSize};
@@ -222,7 +222,7 @@ impl Operator for SessionAggregate {
         self.progress = state.watermark.unwrap_or(i64::MIN);
         for batch in state.batches("sessions") {
             let (keys, rest) = batch.columns().split_at(self.keys.columns());
-            let ([starts, ends, counts], saved) = numbers::<3>(rest)?;
+            let ([starts, ends, counts], saved) = leading_numbers::<3>(rest)?;
             self.keys.begin_keys(keys, batch.num_rows())?;
             let mut slots = Vec::with_capacity(batch.num_rows());
             for i in 0..batch.num_rows() {

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use arrow::array::{ArrayRef, Int64Array};
 
 use super::groups::{Due, States};
-use super::{WindowAggregateSpec, WindowSource, numbers, timestamps, wall_times, window_state};
+use super::{WindowAggregateSpec, WindowSource, timestamps, wall_times, window_state};
 use crate::changelog::ChangeBatch;
 use crate::error::Result;
 use crate::operators::counted_keys::CountedKeys;
-use crate::operators::last_rows::anonymous_batch;
+use crate::operators::last_rows::{anonymous_batch, leading_numbers};
 use crate::operators::windowing::{TimeWindow, WindowKind, WindowTime, Windowing};
 use crate::operators::{Operator, OperatorContext, StateSize};
 use crate::runtime::output::Output;
@@ -412,7 +412,7 @@ impl Operator for SliceAggregate {
         self.progress = state.watermark.unwrap_or(i64::MIN);
         for batch in state.batches("slices") {
             let (keys, rest) = batch.columns().split_at(self.keys.columns());
-            let ([starts, ends, sums, counts], saved) = numbers::<4>(rest)?;
+            let ([starts, ends, sums, counts], saved) = leading_numbers::<4>(rest)?;
             self.keys.begin_keys(keys, batch.num_rows())?;
             let mut slots = Vec::with_capacity(batch.num_rows());
             for i in 0..batch.num_rows() {
