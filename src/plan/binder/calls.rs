@@ -6,6 +6,7 @@ use super::expr::{Context, case, compare, is_null};
 use super::{Binder, literal};
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr};
+use crate::types::TimeAttribute;
 
 impl Binder<'_> {
     /// Binds a call by its name: OVER, an aggregate, a lowered form, or a scalar function.
@@ -18,7 +19,8 @@ impl Binder<'_> {
         if function.over.is_some() {
             return self.bind_over(&name, function, context);
         }
-        if crate::aggregates::is_aggregate(&name) {
+        let grouping = matches!(name.as_str(), "GROUPING" | "GROUPING_ID" | "GROUP_ID");
+        if grouping || crate::aggregates::is_aggregate(&name) {
             return self.bind_aggregate(&name, function, context);
         }
         if let Some(refusal) = over_only(&name) {
@@ -57,6 +59,11 @@ impl Binder<'_> {
                 let condition = super::expr::boolean(condition, "IF")?;
                 case(vec![(condition, then)], otherwise)
             }
+            "CURRENT_WATERMARK" => {
+                let args = self.bind_all(&args, context)?;
+                check_rowtime(&args, context)?;
+                self.call(&name, args)
+            }
             _ => {
                 let args = self.bind_all(&args, context)?;
                 self.call(&name, args)
@@ -87,6 +94,21 @@ impl Binder<'_> {
             ))
         })
     }
+}
+
+fn check_rowtime(args: &[Expr], context: &Context<'_, '_>) -> Result<()> {
+    let [arg] = args else { return Ok(()) };
+    let column = context.scope.columns.iter().find(|c| c.expr.same(arg));
+    let time = column.and_then(|c| c.time);
+    if time == Some(TimeAttribute::Rowtime) {
+        return Ok(());
+    }
+    let mark = if time.is_some() { " *PROCTIME*" } else { "" };
+    Err(Error::plan(format!(
+        "The argument of CURRENT_WATERMARK() must be a rowtime attribute, but was '{}{mark}'.",
+        arg.data_type
+    ))
+    .hint("name the column that WATERMARK FOR declares"))
 }
 
 fn over_only(name: &str) -> Option<Error> {

@@ -748,6 +748,7 @@ fn using_scope<'p>(
             qualifier: Vec::new(),
             name: name.clone(),
             expr,
+            time: None,
             in_star: true,
             unqualified: true,
         });

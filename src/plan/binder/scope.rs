@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result, did_you_mean};
 use crate::expr::{Expr, ExprKind};
-use crate::types::{Schema, TypeKind};
+use crate::types::{Schema, TimeAttribute, TypeKind};
 
 /// A column that can be named.
 #[derive(Debug, Clone)]
@@ -13,6 +13,8 @@ pub struct ScopeColumn {
     pub name: String,
     /// What it stands for, over the block's input.
     pub expr: Expr,
+    /// Time attribute, if it is one.
+    pub time: Option<TimeAttribute>,
     /// Whether `SELECT *` shows it.
     pub in_star: bool,
     /// Whether it can be named without qualifier.
@@ -50,6 +52,7 @@ impl<'p> Scope<'p> {
                 qualifier: qualifier.map(<[String]>::to_vec).unwrap_or_default(),
                 name: column.name.clone(),
                 expr: Expr::column(i, column.data_type.clone()),
+                time: column.time,
                 in_star: true,
                 unqualified: true,
             })

@@ -145,7 +145,6 @@ impl Binder<'_> {
             data_type: kind.not_null(),
             time,
         });
-        super::select::uniquify(&mut schema);
         let window = WindowSpec {
             shape,
             time_column,
