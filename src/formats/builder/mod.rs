@@ -1,171 +1,27 @@
 //! Columns under construction: one typed vector a column, which a decoder appends to value by value
 //! and can cut back to a former length when a row turns out to be bad.
 
+mod storage;
+
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, BooleanBufferBuilder, ListArray,
-    MapArray, NullArray, NullBufferBuilder, PrimitiveArray, StringArray, StructArray,
-    TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
+    ArrayRef, BinaryArray, BooleanArray, BooleanBufferBuilder, ListArray, MapArray, NullArray,
+    NullBufferBuilder, PrimitiveArray, StringArray, StructArray, TimestampMicrosecondArray,
+    TimestampMillisecondArray, TimestampNanosecondArray,
 };
-use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{
     DataType as ArrowType, Date32Type, Decimal128Type, DurationMillisecondType, Field, Float32Type,
     Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalYearMonthType,
     Time32MillisecondType, TimeUnit,
 };
 
+pub use self::storage::{Bytes, Ends, Primitive};
+
 use crate::error::Result;
 use crate::types::data_type::{UTC, timestamp_unit};
 use crate::types::{DataType, TypeKind};
-
-/// A column of fixed-width values.
-#[derive(Debug)]
-pub struct Primitive<T: ArrowPrimitiveType> {
-    values: Vec<T::Native>,
-    nulls: NullBufferBuilder,
-}
-
-impl<T: ArrowPrimitiveType> Primitive<T> {
-    fn new() -> Self {
-        Self {
-            values: Vec::new(),
-            nulls: NullBufferBuilder::new(1024),
-        }
-    }
-
-    /// Appends a value.
-    #[inline]
-    pub fn push(&mut self, value: T::Native) {
-        self.values.push(value);
-        self.nulls.append_non_null();
-    }
-
-    /// Appends NULL.
-    pub fn push_null(&mut self) {
-        self.values.push(T::Native::default());
-        self.nulls.append_null();
-    }
-
-    fn truncate(&mut self, len: usize) {
-        self.values.truncate(len);
-        self.nulls.truncate(len);
-    }
-
-    fn finish(&mut self) -> PrimitiveArray<T> {
-        PrimitiveArray::new(std::mem::take(&mut self.values).into(), self.nulls.finish())
-    }
-}
-
-/// A column of strings or bytes.
-#[derive(Debug)]
-pub struct Bytes {
-    data: Vec<u8>,
-    ends: Vec<i32>,
-    nulls: NullBufferBuilder,
-}
-
-impl Bytes {
-    fn new() -> Self {
-        Self {
-            data: Vec::new(),
-            ends: Vec::new(),
-            nulls: NullBufferBuilder::new(1024),
-        }
-    }
-
-    /// Appends a value.
-    #[inline]
-    pub fn push(&mut self, value: &[u8]) {
-        self.data.extend_from_slice(value);
-        self.close(true);
-    }
-
-    /// Value `i`, empty if it is NULL.
-    #[must_use]
-    pub fn get(&self, i: usize) -> &[u8] {
-        let at = |n: usize| usize::try_from(self.ends[n]).unwrap_or(0);
-        let start = if i == 0 { 0 } else { at(i - 1) };
-        &self.data[start..at(i)]
-    }
-
-    /// Where the next value is written; [`commit`](Self::commit) ends it.
-    pub fn data(&mut self) -> &mut Vec<u8> {
-        &mut self.data
-    }
-
-    /// Ends the value that was written to [`data`](Self::data).
-    pub fn commit(&mut self) {
-        self.close(true);
-    }
-
-    fn close(&mut self, valid: bool) {
-        // A batch is cut long before 2 GiB: see `bytes_used`.
-        self.ends
-            .push(i32::try_from(self.data.len()).unwrap_or(i32::MAX));
-        if valid {
-            self.nulls.append_non_null();
-        } else {
-            self.nulls.append_null();
-        }
-    }
-
-    fn truncate(&mut self, len: usize) {
-        self.ends.truncate(len);
-        self.nulls.truncate(len);
-        let end = self.ends.last().copied().unwrap_or(0);
-        self.data.truncate(usize::try_from(end).unwrap_or(0));
-    }
-
-    fn finish(&mut self) -> (OffsetBuffer<i32>, Vec<u8>, Option<NullBuffer>) {
-        let ends = std::mem::take(&mut self.ends);
-        let data = std::mem::take(&mut self.data);
-        (offsets(&ends), data, self.nulls.finish())
-    }
-}
-
-fn offsets(ends: &[i32]) -> OffsetBuffer<i32> {
-    let all: Vec<i32> = std::iter::once(0).chain(ends.iter().copied()).collect();
-    OffsetBuffer::new(ScalarBuffer::from(all))
-}
-
-/// The ends of lists or maps.
-#[derive(Debug)]
-pub struct Ends {
-    ends: Vec<i32>,
-    nulls: NullBufferBuilder,
-}
-
-impl Ends {
-    fn new() -> Self {
-        Self {
-            ends: Vec::new(),
-            nulls: NullBufferBuilder::new(1024),
-        }
-    }
-
-    /// Ends a collection after `children` values of the whole column.
-    pub fn push(&mut self, children: usize) {
-        self.ends.push(i32::try_from(children).unwrap_or(i32::MAX));
-        self.nulls.append_non_null();
-    }
-
-    fn push_null(&mut self, children: usize) {
-        self.ends.push(i32::try_from(children).unwrap_or(i32::MAX));
-        self.nulls.append_null();
-    }
-
-    fn truncate(&mut self, len: usize) -> usize {
-        self.ends.truncate(len);
-        self.nulls.truncate(len);
-        usize::try_from(self.ends.last().copied().unwrap_or(0)).unwrap_or(0)
-    }
-
-    fn finish(&mut self) -> (OffsetBuffer<i32>, Option<NullBuffer>) {
-        let ends = std::mem::take(&mut self.ends);
-        (offsets(&ends), self.nulls.finish())
-    }
-}
 
 /// A column under construction, by kind of storage.
 #[derive(Debug)]
@@ -266,19 +122,19 @@ impl ColumnBuilder {
         match self {
             Self::Null(len) => *len,
             Self::Boolean(values, _) => values.len(),
-            Self::TinyInt(p) => p.values.len(),
-            Self::SmallInt(p) => p.values.len(),
-            Self::Int(p) => p.values.len(),
-            Self::BigInt(p) | Self::Timestamp(p, ..) => p.values.len(),
-            Self::Float(p) => p.values.len(),
-            Self::Double(p) => p.values.len(),
-            Self::Decimal(p, ..) => p.values.len(),
-            Self::String(b) | Self::Binary(b) => b.ends.len(),
-            Self::Date(p) => p.values.len(),
-            Self::Time(p) => p.values.len(),
-            Self::Months(p) => p.values.len(),
-            Self::Millis(p) => p.values.len(),
-            Self::List(ends, _) | Self::Map(ends, ..) => ends.ends.len(),
+            Self::TinyInt(p) => p.len(),
+            Self::SmallInt(p) => p.len(),
+            Self::Int(p) => p.len(),
+            Self::BigInt(p) | Self::Timestamp(p, ..) => p.len(),
+            Self::Float(p) => p.len(),
+            Self::Double(p) => p.len(),
+            Self::Decimal(p, ..) => p.len(),
+            Self::String(b) | Self::Binary(b) => b.len(),
+            Self::Date(p) => p.len(),
+            Self::Time(p) => p.len(),
+            Self::Months(p) => p.len(),
+            Self::Millis(p) => p.len(),
+            Self::List(ends, _) | Self::Map(ends, ..) => ends.len(),
             Self::Row(nulls, _) => nulls.len(),
         }
     }
@@ -294,7 +150,7 @@ impl ColumnBuilder {
     #[must_use]
     pub fn bytes_used(&self) -> usize {
         match self {
-            Self::String(b) | Self::Binary(b) => b.data.len(),
+            Self::String(b) | Self::Binary(b) => b.bytes_used(),
             Self::List(_, element) => element.bytes_used().max(element.len()),
             Self::Map(_, key, value) => key.bytes_used().max(value.bytes_used()).max(key.len()),
             Self::Row(_, fields) => fields
@@ -321,7 +177,7 @@ impl ColumnBuilder {
             Self::Float(p) => p.push_null(),
             Self::Double(p) => p.push_null(),
             Self::Decimal(p, ..) => p.push_null(),
-            Self::String(b) | Self::Binary(b) => b.close(false),
+            Self::String(b) | Self::Binary(b) => b.push_null(),
             Self::Date(p) => p.push_null(),
             Self::Time(p) => p.push_null(),
             Self::Months(p) => p.push_null(),
@@ -374,37 +230,24 @@ impl ColumnBuilder {
 
     /// Appends a copy of value `from`, `NULL` included.
     pub fn push_copy(&mut self, from: usize) {
-        fn copy<T: ArrowPrimitiveType>(p: &mut Primitive<T>, from: usize) {
-            if p.nulls.is_valid(from) {
-                p.push(p.values[from]);
-            } else {
-                p.push_null();
-            }
-        }
         match self {
             Self::Null(len) => *len += 1,
             Self::Boolean(values, nulls) => {
                 values.append(values.get_bit(from));
                 nulls.append(nulls.is_valid(from));
             }
-            Self::TinyInt(p) => copy(p, from),
-            Self::SmallInt(p) => copy(p, from),
-            Self::Int(p) => copy(p, from),
-            Self::BigInt(p) | Self::Timestamp(p, ..) => copy(p, from),
-            Self::Float(p) => copy(p, from),
-            Self::Double(p) => copy(p, from),
-            Self::Decimal(p, ..) => copy(p, from),
-            Self::String(b) | Self::Binary(b) => {
-                let at = |i: usize| usize::try_from(b.ends[i]).unwrap_or(0);
-                let start = if from == 0 { 0 } else { at(from - 1) };
-                b.data.extend_from_within(start..at(from));
-                let valid = b.nulls.is_valid(from);
-                b.close(valid);
-            }
-            Self::Date(p) => copy(p, from),
-            Self::Time(p) => copy(p, from),
-            Self::Months(p) => copy(p, from),
-            Self::Millis(p) => copy(p, from),
+            Self::TinyInt(p) => p.push_copy(from),
+            Self::SmallInt(p) => p.push_copy(from),
+            Self::Int(p) => p.push_copy(from),
+            Self::BigInt(p) | Self::Timestamp(p, ..) => p.push_copy(from),
+            Self::Float(p) => p.push_copy(from),
+            Self::Double(p) => p.push_copy(from),
+            Self::Decimal(p, ..) => p.push_copy(from),
+            Self::String(b) | Self::Binary(b) => b.push_copy(from),
+            Self::Date(p) => p.push_copy(from),
+            Self::Time(p) => p.push_copy(from),
+            Self::Months(p) => p.push_copy(from),
+            Self::Millis(p) => p.push_copy(from),
             Self::List(ends, element) => {
                 for i in ends.range(from) {
                     element.push_copy(i);
@@ -429,19 +272,6 @@ impl ColumnBuilder {
 
     /// Of the values from `first` on keeps those at `kept`, which ascend.
     pub fn retain_tail(&mut self, first: usize, kept: &[usize]) {
-        fn retain<T: ArrowPrimitiveType>(p: &mut Primitive<T>, first: usize, kept: &[usize]) {
-            let values: Vec<_> = kept
-                .iter()
-                .map(|i| p.nulls.is_valid(*i).then(|| p.values[*i]))
-                .collect();
-            p.truncate(first);
-            for value in values {
-                match value {
-                    Some(value) => p.push(value),
-                    None => p.push_null(),
-                }
-            }
-        }
         match self {
             Self::Null(len) => *len = first + kept.len(),
             Self::Boolean(values, nulls) => {
@@ -456,28 +286,18 @@ impl ColumnBuilder {
                     nulls.append(valid);
                 }
             }
-            Self::TinyInt(p) => retain(p, first, kept),
-            Self::SmallInt(p) => retain(p, first, kept),
-            Self::Int(p) => retain(p, first, kept),
-            Self::BigInt(p) | Self::Timestamp(p, ..) => retain(p, first, kept),
-            Self::Float(p) => retain(p, first, kept),
-            Self::Double(p) => retain(p, first, kept),
-            Self::Decimal(p, ..) => retain(p, first, kept),
-            Self::String(b) | Self::Binary(b) => {
-                let saved: Vec<_> = kept
-                    .iter()
-                    .map(|i| (b.get(*i).to_vec(), b.nulls.is_valid(*i)))
-                    .collect();
-                b.truncate(first);
-                for (value, valid) in saved {
-                    b.data.extend_from_slice(&value);
-                    b.close(valid);
-                }
-            }
-            Self::Date(p) => retain(p, first, kept),
-            Self::Time(p) => retain(p, first, kept),
-            Self::Months(p) => retain(p, first, kept),
-            Self::Millis(p) => retain(p, first, kept),
+            Self::TinyInt(p) => p.retain_tail(first, kept),
+            Self::SmallInt(p) => p.retain_tail(first, kept),
+            Self::Int(p) => p.retain_tail(first, kept),
+            Self::BigInt(p) | Self::Timestamp(p, ..) => p.retain_tail(first, kept),
+            Self::Float(p) => p.retain_tail(first, kept),
+            Self::Double(p) => p.retain_tail(first, kept),
+            Self::Decimal(p, ..) => p.retain_tail(first, kept),
+            Self::String(b) | Self::Binary(b) => b.retain_tail(first, kept),
+            Self::Date(p) => p.retain_tail(first, kept),
+            Self::Time(p) => p.retain_tail(first, kept),
+            Self::Months(p) => p.retain_tail(first, kept),
+            Self::Millis(p) => p.retain_tail(first, kept),
             Self::List(ends, element) => {
                 let (child, children) = ends.retain_tail(first, kept);
                 element.retain_tail(child, &children);
@@ -562,42 +382,6 @@ impl ColumnBuilder {
                 )?)
             }
         })
-    }
-}
-
-impl Ends {
-    fn range(&self, i: usize) -> std::ops::Range<usize> {
-        let at = |n: usize| usize::try_from(self.ends[n]).unwrap_or(0);
-        (if i == 0 { 0 } else { at(i - 1) })..at(i)
-    }
-
-    /// Keeps `kept` of the collections from `first` on; the answer is the first child after the
-    /// collections before them, and the children that stay.
-    fn retain_tail(&mut self, first: usize, kept: &[usize]) -> (usize, Vec<usize>) {
-        let saved: Vec<_> = kept
-            .iter()
-            .map(|i| (self.range(*i), self.nulls.is_valid(*i)))
-            .collect();
-        let child = self.truncate(first);
-        let mut children = Vec::new();
-        for (range, valid) in saved {
-            children.extend(range);
-            let end = child + children.len();
-            if valid {
-                self.push(end);
-            } else {
-                self.push_null(end);
-            }
-        }
-        (child, children)
-    }
-
-    fn push_as(&mut self, from: usize, children: usize) {
-        if self.nulls.is_valid(from) {
-            self.push(children);
-        } else {
-            self.push_null(children);
-        }
     }
 }
 
