@@ -289,16 +289,22 @@ const TRANSLATE: Builtin = Builtin::new(
     "The text with each character of from replaced by the one at the same place of to, or dropped if there is none.",
     Forms(
         &[&[Param::Text, Param::Text, Param::Text]],
-        Returns::Strict(TypeKind::STRING),
+        Returns::By(|args| TypeKind::STRING.with_nullable(args[0].nullable)),
     ),
-    |call| {
-        Ok(call.text3::<Text, Text, Text, _>(|s, from, to, out| {
-            for c in s.chars() {
-                match from.chars().position(|f| f == c) {
-                    None => out.push(c),
-                    Some(at) => out.extend(to.chars().nth(at)),
+    |_| {
+        Ok(arrays(|c, _| {
+            let (s, from, to) = (c.column::<Text>(0)?, c.column::<Text>(1)?, c.column::<Text>(2)?);
+            collect_text(c.rows, c.nulls_of([0]).as_ref(), |i, out| {
+                // Without `from` nothing is replaced, without `to` all of it is dropped.
+                let (from, to) = (from.get(i).unwrap_or(""), to.get(i).unwrap_or(""));
+                for c in s.value(i).chars() {
+                    match from.chars().position(|f| f == c) {
+                        None => out.push(c),
+                        Some(at) => out.extend(to.chars().nth(at)),
+                    }
                 }
-            }
+                Ok(Some(()))
+            })
         }))
     },
 )

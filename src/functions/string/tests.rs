@@ -74,6 +74,12 @@ fn null_makes_null_but_concat_ws_skips_it() {
 fn translate_takes_the_first_of_equal_characters() {
     check("TRANSLATE", args!["abcba", "aba", "xyz"], "xycyx");
     check("TRANSLATE", args!["abcba", "abc", "12"], "1221");
+    check(
+        "TRANSLATE",
+        args!["abc", null(TypeKind::STRING), "x"],
+        "abc",
+    );
+    check("TRANSLATE", args!["abc", "a", null(TypeKind::STRING)], "bc");
     check("REPLACE", args!["abc", "", "x"], "xaxbxcx");
 }
 

@@ -1,12 +1,13 @@
 //! Function calls: scalar functions, and those that are a form of their own.
 
+use datafusion::common::ScalarValue;
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments};
 
 use super::expr::{Context, case, compare, is_null};
 use super::{Binder, literal};
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr};
-use crate::types::TimeAttribute;
+use crate::types::{TimeAttribute, TypeKind};
 
 impl Binder<'_> {
     /// Binds a call by its name: OVER, an aggregate, a lowered form, or a scalar function.
@@ -47,6 +48,18 @@ impl Binder<'_> {
             "COALESCE" => {
                 let args = self.bind_all(&args, context)?;
                 coalesce(args)
+            }
+            "IFNULL" => {
+                let [x, default] = self.exactly("IFNULL", &args, context)?;
+                if x.data_type.nullable {
+                    coalesce(vec![x, default])
+                } else {
+                    Ok(x)
+                }
+            }
+            "CURRENT_DATABASE" if args.is_empty() => {
+                let name = ScalarValue::from(self.catalogs.current().1);
+                Ok(Expr::literal(name, TypeKind::STRING.not_null()))
             }
             "NULLIF" => {
                 let [a, b] = self.exactly("NULLIF", &args, context)?;
