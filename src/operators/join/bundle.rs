@@ -38,6 +38,7 @@ struct Waiting {
     key_codec: BinaryRowCodec,
     /// Whether the old content of updated rows comes along.
     updates_in_pairs: bool,
+    begun: bool,
     /// Of Flink's map from join keys, which stays as large as it was.
     buckets: Buckets,
 }
@@ -91,6 +92,7 @@ impl Bundle {
             keys: keys.to_vec(),
             key_codec: BinaryRowCodec::new(&schema.project(keys).types()),
             updates_in_pairs: false,
+            begun: false,
             buckets: Buckets::default(),
         };
         Self {
@@ -99,6 +101,12 @@ impl Bundle {
             len: 0,
             deadline: None,
         }
+    }
+
+    /// Whether a port gets its first row: in Flink the marker of the port's first mini-batch comes
+    /// before it and ends what was gathered of the other.
+    pub(super) fn begins(&mut self, port: usize) -> bool {
+        !std::mem::replace(&mut self.sides[port].begun, true)
     }
 
     /// Adds as many rows as there is room for; the rest comes back if the bundle is full.

@@ -308,6 +308,9 @@ impl Join {
 impl Operator for Join {
     fn process(&mut self, port: usize, batch: ChangeBatch, out: &mut Output<'_>) -> Result<()> {
         let now = self.context.clock.now_ms();
+        if self.bundle.as_mut().is_some_and(|b| b.begins(port)) {
+            self.flush(out)?;
+        }
         let Some(bundle) = &mut self.bundle else {
             return self.join(port, &batch, None, out);
         };
@@ -334,6 +337,10 @@ impl Operator for Join {
             }
         }
         Ok(())
+    }
+
+    fn end_input(&mut self, _: usize, out: &mut Output<'_>) -> Result<()> {
+        self.flush(out)
     }
 
     fn next_timer(&self) -> Option<i64> {
