@@ -3,7 +3,7 @@
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::ColumnarValue;
 
-use super::{Compiled, into_array};
+use super::{compile, into_array};
 use crate::error::Result;
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::functions::{Determinism, Environment, EvalContext};
@@ -24,6 +24,13 @@ fn fold_node(node: Expr, env: &Environment) -> Expr {
         }
         _ => false,
     };
+    if let ExprKind::Compare { op, left, right } = &node.kind
+        && left.same(right)
+        && left.is_deterministic()
+        && let Some(kind) = same_sides(*op, left)
+    {
+        return Expr::new(kind, node.data_type);
+    }
     let constant = node.children().iter().all(|e| e.as_literal().is_some());
     if constant && !is_call_that_varies {
         return match compute(&node, env) {
@@ -39,11 +46,6 @@ fn fold_node(node: Expr, env: &Environment) -> Expr {
             branches,
             otherwise,
         } => case(branches, *otherwise),
-        ExprKind::Compare {
-            op: CompareOp::Eq | CompareOp::LtEq | CompareOp::GtEq,
-            left,
-            right,
-        } if left.same(&right) && left.is_deterministic() => equals_itself(*left),
         kind => kind,
     };
     Expr { kind, data_type }
@@ -56,7 +58,7 @@ fn compute(node: &Expr, env: &Environment) -> Result<ScalarValue> {
         now_ms: 0,
         watermark: i64::MIN,
     };
-    let value = match Compiled::new(node, env)?.node.evaluate(&[], &context)? {
+    let value = match compile(node, env)?.evaluate(&[], &context)? {
         ColumnarValue::Scalar(value) => value,
         array => ScalarValue::try_from_array(&into_array(array, 1)?, 0)?,
     };
@@ -100,15 +102,31 @@ fn connective(parts: Vec<Expr>, and: bool) -> ExprKind {
     }
 }
 
-/// `x = x`: true, or NULL if `x` is.
-fn equals_itself(x: Expr) -> ExprKind {
-    let boolean = |kind, nullable| Expr::new(kind, TypeKind::Boolean.with_nullable(nullable));
-    let unknown = ExprKind::Literal(ScalarValue::Boolean(None));
-    let present = ExprKind::IsNull {
-        input: Box::new(x),
-        negated: true,
-    };
-    ExprKind::Or(vec![boolean(unknown, true), boolean(present, false)])
+/// A comparison of `x` with itself. Like Flink it does not look at the value: `x = x` is true, or NULL if `x`
+/// is, even for NaN.
+fn same_sides(op: CompareOp, x: &Expr) -> Option<ExprKind> {
+    let known = |value| ExprKind::Literal(ScalarValue::Boolean(value));
+    match op {
+        CompareOp::NotDistinct => Some(known(Some(true))),
+        CompareOp::Distinct => Some(known(Some(false))),
+        CompareOp::Eq | CompareOp::LtEq | CompareOp::GtEq if x.as_literal().is_some() => {
+            let null = x.as_literal().is_some_and(ScalarValue::is_null);
+            Some(known((!null).then_some(true)))
+        }
+        CompareOp::Eq | CompareOp::LtEq | CompareOp::GtEq => {
+            let boolean =
+                |kind, nullable| Expr::new(kind, TypeKind::Boolean.with_nullable(nullable));
+            let present = ExprKind::IsNull {
+                input: Box::new(x.clone()),
+                negated: true,
+            };
+            Some(ExprKind::Or(vec![
+                boolean(known(None), true),
+                boolean(present, false),
+            ]))
+        }
+        CompareOp::NotEq | CompareOp::Lt | CompareOp::Gt => None,
+    }
 }
 
 /// CASE without the branches that are never taken.

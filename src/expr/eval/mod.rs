@@ -36,11 +36,12 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// Compiles `expr`.
+    /// Compiles `expr`, its constant parts computed.
     ///
     /// # Errors
     /// When a constant argument is malformed, or the expression still refers to an outer query.
     pub fn new(expr: &Expr, env: &Environment) -> Result<Self> {
+        let expr = &fold(expr.clone(), env);
         Ok(Self {
             node: compile(expr, env)?,
             data_type: expr.data_type.clone(),

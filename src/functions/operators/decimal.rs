@@ -82,11 +82,19 @@ pub(super) fn prepare(
             let (up1, up2) = (scale - s1, scale - s2);
             let (f1, f2) = (power(up1)?, power(up2)?);
             let minus = operator == Operator::Minus;
-            let add = move |l: i128, r: i128| if minus { l - r } else { l + r };
+            // What lies under a NULL may be any number.
+            let add = move |l: i128, r: i128| {
+                let (l, r) = (l.wrapping_mul(f1), r.wrapping_mul(f2));
+                if minus {
+                    l.wrapping_sub(r)
+                } else {
+                    l.wrapping_add(r)
+                }
+            };
             if scale == s && (p1 - s1).max(p2 - s2) + scale < MAX {
                 return Some(kernel::<Decimal128Type, Decimal128Type, Decimal128Type>(
                     arrow,
-                    move |left, right| zip_with(left, right, |l, r| add(l * f1, r * f2)),
+                    move |left, right| zip_with(left, right, add),
                 ));
             }
             let down = power(scale - s)?;
@@ -110,7 +118,7 @@ pub(super) fn prepare(
             if p1 + p2 < MAX {
                 return Some(kernel::<Decimal128Type, Decimal128Type, Decimal128Type>(
                     arrow,
-                    |left, right| zip_with(left, right, |l, r| l * r),
+                    |left, right| zip_with(left, right, i128::wrapping_mul),
                 ));
             }
             let cut = s1 + s2 - s;

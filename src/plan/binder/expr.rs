@@ -584,6 +584,8 @@ pub(crate) fn compare(op: CompareOp, left: Expr, right: Expr) -> Result<Expr> {
 
 /// Compares by the rules of `=` (`equality`) or by those of an order and of IN.
 fn compare_as(op: CompareOp, equality: bool, left: Expr, right: Expr) -> Result<Expr> {
+    // rows and arrays have no order, but may be members
+    let equality = equality || op == CompareOp::Eq && is_nested(&left.data_type.kind);
     let common = coerce::comparison(equality, &left.data_type, &right.data_type)?;
     let meet = |side: Expr| {
         if side.data_type.to_arrow() == common.data_type.to_arrow() {
@@ -613,6 +615,13 @@ fn compare_as(op: CompareOp, equality: bool, left: Expr, right: Expr) -> Result<
         },
         TypeKind::Boolean.with_nullable(nullable),
     ))
+}
+
+fn is_nested(kind: &TypeKind) -> bool {
+    matches!(
+        kind,
+        TypeKind::Array(_) | TypeKind::Map(..) | TypeKind::Multiset(_) | TypeKind::Row(_)
+    )
 }
 
 /// `CASE` with all results brought to one type.

@@ -142,7 +142,8 @@ impl FlinkParser<'_> {
                 let precision = self.precision(0)?;
                 self.take_words(&["WITHOUT", "TIME", "ZONE"]);
                 let text = name + &precision.text;
-                Spelled::new(TypeKind::Time(precision.of), text)
+                // Flink keeps no more than milliseconds.
+                Spelled::new(TypeKind::Time(precision.of.min(3)), text)
             }
             "TIMESTAMP" => self.timestamp()?,
             "TIMESTAMP_LTZ" => {

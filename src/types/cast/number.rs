@@ -120,11 +120,11 @@ fn other_to_decimal(from: &TypeKind, p: u8, s: u8, lenient: bool) -> Option<Conv
         let limit = power(p);
         Box::new(move |array| {
             let array = array.as_primitive::<F>();
-            let scale = |v: F::Native| i128::from(v.into()) * factor;
+            let scale = |v: F::Native| i128::from(v.into()).checked_mul(factor);
             let converted: PrimitiveArray<Decimal128Type> = if digits + s <= p {
-                array.unary(scale)
+                array.unary(|v| i128::from(v.into()) * factor)
             } else {
-                array.unary_opt(|v| Some(scale(v)).filter(|v| v.abs() < limit))
+                array.unary_opt(|v| scale(v).filter(|v| v.abs() < limit))
             };
             typed(converted, p, s)
         })
@@ -214,7 +214,7 @@ fn decimal_to_decimal((p, s): (u8, u8), (q, t): (u8, u8)) -> Convert {
             if t == s && fits {
                 array.clone()
             } else if fits {
-                array.unary(|v| v * factor)
+                array.unary(|v| v.wrapping_mul(factor))
             } else {
                 array.unary_opt(|v| v.checked_mul(factor).filter(|v| v.abs() < limit))
             }

@@ -117,10 +117,8 @@ pub fn decimal(text: &str, precision: u8, scale: u8) -> Result<i128, Reason> {
             None if value == 0 => break,
             None => 0,
         };
-        value = value * 10 + digit;
-        if value >= limit {
-            return Err(OVERFLOW);
-        }
+        let more = value.checked_mul(10).and_then(|v| v.checked_add(digit));
+        value = more.filter(|v| *v < limit).ok_or(OVERFLOW)?;
         taken += 1;
     }
     if kept >= 0 && digits.next().is_some_and(|digit| digit >= b'5') {
@@ -200,6 +198,7 @@ mod tests {
         assert_eq!(decimal("5e-3", 10, 2), Ok(1));
         assert_eq!(decimal("0e999999999999", 10, 2), Ok(0));
         assert_eq!(decimal("99.995", 4, 2), Err(OVERFLOW));
+        assert_eq!(decimal("3e38", 38, 10), Err(OVERFLOW));
         assert_eq!(decimal("1e9", 10, 2), Err(OVERFLOW));
         for bad in ["12a", "1.2.3", ".", "1e", "0x1", "1 1", "- 1"] {
             assert_eq!(decimal(bad, 10, 2), Err(INVALID), "{bad}");
