@@ -22,7 +22,7 @@ mod restore;
 
 pub use file::FileStore;
 pub use memory::MemoryStore;
-pub use restore::{check_uids, operator_state, positions, writer_states};
+pub use restore::{check_uids, lowest, operator_state, positions, writer_states};
 
 use std::fmt;
 
@@ -73,12 +73,16 @@ pub struct SubtaskSnapshot {
     pub writer: Vec<u8>,
     /// What a sink has pre-committed.
     pub committables: Vec<Vec<u8>>,
+    /// The combined watermark of its inputs, ms.
+    pub input_watermark: Option<i64>,
+    /// The last watermark that it sent, ms.
+    pub output_watermark: Option<i64>,
     /// All inputs had ended, and the subtask had done what it does then.
     pub ended: bool,
 }
 
 impl SubtaskSnapshot {
-    /// Whether anything would be lost with it.
+    /// Whether anything would be lost with it that a new vertex does not have.
     #[must_use]
     pub fn holds_state(&self) -> bool {
         !(self.operator.tables.is_empty()
@@ -86,6 +90,13 @@ impl SubtaskSnapshot {
             && self.positions.is_empty()
             && self.writer.is_empty()
             && self.committables.is_empty())
+    }
+
+    /// Whether it is worth keeping.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let moved = self.input_watermark.is_some() || self.output_watermark.is_some();
+        !(self.ended || moved || self.holds_state())
     }
 }
 

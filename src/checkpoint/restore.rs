@@ -37,6 +37,17 @@ pub fn check_uids(checkpoint: &Checkpoint, vertices: &BTreeMap<String, &str>) ->
     Ok(())
 }
 
+/// The lowest watermark of all subtasks; `None` if one has none.
+#[must_use]
+pub fn lowest(
+    saved: &[SubtaskSnapshot],
+    watermark: impl Fn(&SubtaskSnapshot) -> Option<i64>,
+) -> Option<i64> {
+    let open = saved.iter().filter(|s| !s.ended);
+    let watermarks: Option<Vec<i64>> = open.map(watermark).collect();
+    watermarks?.into_iter().min()
+}
+
 /// All positions of a source.
 #[must_use]
 pub fn positions(saved: &[SubtaskSnapshot]) -> Vec<SplitPosition> {
@@ -68,15 +79,8 @@ pub fn operator_state(
 ) -> Result<RestoreState> {
     let mut state = RestoreState {
         tables: BTreeMap::new(),
-        watermark: saved.iter().filter_map(|s| s.operator.watermark).min(),
+        watermark: lowest(saved, |s| s.operator.watermark),
     };
-    // One that has not seen a watermark holds the others back.
-    if saved
-        .iter()
-        .any(|s| s.operator.watermark.is_none() && !s.ended)
-    {
-        state.watermark = None;
-    }
     for (name, table) in saved.iter().flat_map(|s| &s.operator.tables) {
         let own = state
             .tables

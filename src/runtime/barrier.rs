@@ -178,8 +178,11 @@ impl Task {
 impl Node {
     /// A copy of the state, and for a sink the end of its transaction.
     fn snapshot(&mut self, epoch: u64, with_state: bool) -> Result<SubtaskSnapshot> {
+        let between = |watermark: i64| (i64::MIN + 1..i64::MAX).contains(&watermark);
         let mut snapshot = SubtaskSnapshot {
             ended: self.is_done(),
+            input_watermark: Some(self.inputs.watermark()).filter(|w| between(*w)),
+            output_watermark: Some(self.watermark).filter(|w| between(*w)),
             ..SubtaskSnapshot::default()
         };
         match &mut self.body {

@@ -16,7 +16,7 @@ use super::node::{Body, Edge, Inputs, Node};
 use super::step::StepGate;
 use super::task::{ChannelSlot, Report, Shared, SourceSlot, Task};
 use crate::checkpoint::{
-    Checkpoint, SubtaskSnapshot, check_uids, operator_state, positions, writer_states,
+    Checkpoint, SubtaskSnapshot, check_uids, lowest, operator_state, positions, writer_states,
 };
 use crate::error::Result;
 use crate::graph::{Graph, Input, Vertex, VertexId, VertexKind};
@@ -95,6 +95,7 @@ impl<'a> Plan<'a> {
             max_parallelism: self.config.max_parallelism,
             channel_rows: self.config.channel_rows,
             checks,
+            watermarks: self.watermarks(),
             place: vec![0; self.graph.vertices().len()],
             cut: self.cut,
             tasks: Vec::new(),
@@ -148,6 +149,19 @@ impl<'a> Plan<'a> {
         ))
     }
 
+    fn watermarks(&self) -> Vec<(Option<i64>, Option<i64>)> {
+        let ids = (0..self.graph.vertices().len()).map(VertexId);
+        ids.map(|id| {
+            let saved = self.checkpoint.and_then(|c| c.vertex(&self.graph.uid(id)));
+            let saved = saved.map_or(&[][..], |v| &v.subtasks);
+            (
+                lowest(saved, |s| s.input_watermark),
+                lowest(saved, |s| s.output_watermark),
+            )
+        })
+        .collect()
+    }
+
     fn restored(
         &self,
         vertex: &Vertex,
@@ -193,6 +207,8 @@ struct Builder<'a> {
     max_parallelism: u16,
     channel_rows: usize,
     checks: EdgeChecks,
+    /// What each vertex had received and sent, lowest of its subtasks, when it was saved.
+    watermarks: Vec<(Option<i64>, Option<i64>)>,
     cut: Cut,
     /// All subtasks of the first task of the cut, then those of the second, and so on.
     tasks: Vec<Task>,
@@ -249,16 +265,17 @@ impl Builder<'_> {
                 });
                 readers += 1;
             }
-            let ports = self.ports(own.vertex);
+            let (ports, watermarks) = self.inputs(own.vertex);
+            let (combined, watermark) = self.watermarks[own.vertex];
             self.tasks[task].nodes.push(Node {
                 vertex: VertexId(own.vertex),
                 subtask: own.subtask,
                 description: Arc::clone(&own.description),
                 body,
-                inputs: Inputs::new(ports),
+                inputs: Inputs::new(ports, &watermarks, combined),
                 edges: Vec::new(),
                 metrics: Arc::clone(&own.metrics),
-                watermark: i64::MIN,
+                watermark: watermark.unwrap_or(i64::MIN),
                 over,
                 checker: EdgeChecker::new(&self.graph.vertices()[own.vertex], self.checks),
             });
@@ -295,10 +312,14 @@ impl Builder<'_> {
         }
     }
 
-    fn ports(&self, to: usize) -> Vec<usize> {
+    /// The ports of the inputs of a subtask of vertex `to`, and the watermarks that came there.
+    fn inputs(&self, to: usize) -> (Vec<usize>, Vec<Option<i64>>) {
         let inputs = self.graph.vertices()[to].inputs.iter();
-        let ports = |i: &Input| std::iter::repeat_n(i.port, self.width(to, i));
-        inputs.flat_map(ports).collect()
+        let input = |i: &Input| {
+            let (_, sent) = self.watermarks[i.from.0];
+            std::iter::repeat_n((i.port, sent), self.width(to, i))
+        };
+        inputs.flat_map(input).unzip()
     }
 
     /// Makes the edges of `input` of vertex `to`; they are the inputs from `first` on of its nodes.

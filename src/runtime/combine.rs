@@ -59,6 +59,21 @@ impl WatermarkCombiner {
         }
     }
 
+    /// A combiner that goes on where another has been: `inputs` have their last watermarks, and
+    /// `emitted` was the combined one. An input that is behind it does not count until it has caught
+    /// up.
+    #[must_use]
+    pub fn restored(inputs: &[Option<i64>], emitted: Option<i64>) -> Self {
+        let emitted = emitted.unwrap_or(i64::MIN);
+        let mut combiner = Self::new(inputs.len());
+        combiner.emitted = emitted;
+        for (channel, watermark) in combiner.channels.iter_mut().zip(inputs) {
+            channel.watermark = watermark.unwrap_or(i64::MIN);
+            channel.caught_up = channel.watermark >= emitted;
+        }
+        combiner
+    }
+
     /// The combined watermark; `i64::MIN` before the first.
     #[must_use]
     pub fn watermark(&self) -> i64 {
@@ -298,6 +313,19 @@ mod tests {
         assert_eq!(c.on_end(0), wm(8));
         assert_eq!(c.on_end(0), NOTHING);
         assert_eq!(c.on_status(0, Active), NOTHING);
+    }
+
+    #[test]
+    fn a_restored_combiner_goes_on() {
+        let mut c = WatermarkCombiner::restored(&[Some(15), None], None);
+        assert_eq!(c.on_watermark(1, 12), wm(12));
+        // Input 1 was idle when the watermark rose to 15.
+        let mut c = WatermarkCombiner::restored(&[Some(15), Some(3)], Some(15));
+        assert_eq!(c.on_watermark(1, 12), NOTHING);
+        assert_eq!(c.on_watermark(0, 20), wm(20));
+        assert_eq!(c.on_watermark(1, 20), NOTHING);
+        assert_eq!(c.on_watermark(0, 30), NOTHING);
+        assert_eq!(c.on_watermark(1, 25), wm(25));
     }
 
     #[test]

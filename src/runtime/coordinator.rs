@@ -287,7 +287,7 @@ impl<'a> Coordinator<'a> {
                 }
             }
         }
-        vertices.retain(|v| v.subtasks.iter().any(|s| s.ended || s.holds_state()));
+        vertices.retain(|v| v.subtasks.iter().any(|s| !s.is_empty()));
         Checkpoint {
             epoch: self.epoch,
             committed: false,

@@ -55,12 +55,21 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    pub(super) fn new(ports: Vec<usize>) -> Self {
+    /// `watermarks` are those that the inputs have sent before, `combined` is what came of them.
+    pub(super) fn new(
+        ports: Vec<usize>,
+        watermarks: &[Option<i64>],
+        combined: Option<i64>,
+    ) -> Self {
         Self {
-            combiner: WatermarkCombiner::new(ports.len()),
+            combiner: WatermarkCombiner::restored(watermarks, combined),
             ended: vec![false; ports.len()],
             ports,
         }
+    }
+
+    pub(super) fn watermark(&self) -> i64 {
+        self.combiner.watermark()
     }
 
     fn port_ended(&self, port: usize) -> bool {

@@ -146,6 +146,10 @@ impl Session {
                 .config
                 .mini_batch()
                 .map(|(_, ms)| std::time::Duration::from_millis(ms.unsigned_abs())),
+            die_after_rows: self
+                .config
+                .int("testing.die-after-rows")
+                .and_then(|rows| u64::try_from(rows).ok()),
             ..JobConfig::default()
         }
     }

@@ -21,11 +21,19 @@ pub enum Mode {
     BatchSize1,
     /// Three subtasks: only the final tables must agree.
     Parallelism3,
+    /// Every job dies after some rows, and another, of 1 instead of 3 subtasks or the other way
+    /// round, goes on from its checkpoint: only the final tables must agree.
+    Restore,
 }
 
 impl Mode {
     /// All modes.
-    pub const ALL: [Self; 3] = [Self::Plain, Self::BatchSize1, Self::Parallelism3];
+    pub const ALL: [Self; 4] = [
+        Self::Plain,
+        Self::BatchSize1,
+        Self::Parallelism3,
+        Self::Restore,
+    ];
 
     /// Name, as test names and `-- modes:` headers say it.
     #[must_use]
@@ -34,6 +42,7 @@ impl Mode {
             Self::Plain => "p1",
             Self::BatchSize1 => "b1",
             Self::Parallelism3 => "p3",
+            Self::Restore => "restore",
         }
     }
 
@@ -44,7 +53,7 @@ impl Mode {
         match self {
             Self::Plain => Vec::new(),
             Self::BatchSize1 => set("execution.batch-size", "1"),
-            Self::Parallelism3 => set("parallelism.default", "3"),
+            Self::Parallelism3 | Self::Restore => set("parallelism.default", "3"),
         }
     }
 }
@@ -152,12 +161,21 @@ impl Case {
         let folder = self.script.parent().unwrap_or(Path::new("."));
         let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
         let text = script.replace("${CASE_DIR}", &folder.display().to_string());
-        let got = parse(&transcript::run(&text, &mode.settings()));
+        let mut settings = mode.settings();
+        if mode == Mode::Restore {
+            settings.push(("testing.die-after-rows".into(), self.death().to_string()));
+        }
+        let got = parse(&transcript::run(&text, &settings));
         let comparison = match mode {
-            Mode::Parallelism3 => Comparison::Folded,
+            Mode::Parallelism3 | Mode::Restore => Comparison::Folded,
             _ => Comparison::of_script(&script),
         };
         Ok(self.judge(comparison, &want, &got))
+    }
+
+    /// After how many rows its jobs die: the same in every run.
+    fn death(&self) -> u32 {
+        self.name.bytes().map(u32::from).sum::<u32>() % 8
     }
 
     /// Whether the case runs in `mode`: `-- modes: p1` at the top of a script keeps it to some.

@@ -47,7 +47,10 @@ struct Vertex {
 #[derive(Debug, Serialize, Deserialize)]
 struct Subtask {
     ended: bool,
+    /// Of the operator, of its inputs, and of its output.
     watermark: Option<i64>,
+    input_watermark: Option<i64>,
+    output_watermark: Option<i64>,
     positions: Vec<SplitPosition>,
     writer: Bytes,
     committables: Vec<Bytes>,
@@ -158,6 +161,8 @@ impl Subtask {
         Ok(Self {
             ended: snapshot.ended,
             watermark: snapshot.operator.watermark,
+            input_watermark: snapshot.input_watermark,
+            output_watermark: snapshot.output_watermark,
             positions: snapshot.positions.clone(),
             writer: Bytes::new(&snapshot.writer),
             committables: snapshot
@@ -189,6 +194,8 @@ impl Subtask {
             positions: self.positions.clone(),
             writer: self.writer.decode()?,
             committables: committables.collect::<Result<_>>()?,
+            input_watermark: self.input_watermark,
+            output_watermark: self.output_watermark,
             ended: self.ended,
         })
     }

@@ -31,6 +31,8 @@ fn checkpoint(epoch: u64) -> Checkpoint {
         }],
         writer: vec![0, 255, 10],
         committables: vec![vec![1, 2], Vec::new()],
+        input_watermark: Some(5),
+        output_watermark: Some(-4),
         ended: true,
     };
     Checkpoint {
