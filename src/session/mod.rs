@@ -12,14 +12,18 @@
 
 mod create_table;
 mod insert;
+mod push;
 mod query;
+mod read;
 mod statement;
 mod view;
 
 use std::sync::Arc;
 
 pub use insert::InsertJob;
+pub use push::TableWriter;
 pub use query::Query;
+pub use read::{AppendStream, DynamicTable, RetractStream, Row};
 pub use statement::StatementResult;
 
 use crate::catalog::Catalogs;

@@ -18,6 +18,7 @@ const CAPACITY: usize = 64;
 pub struct Query {
     schema: Schema,
     mode: ChangelogMode,
+    update_maker: String,
     handle: JobHandle,
     reader: CollectReader,
 }
@@ -33,6 +34,7 @@ impl Session {
         Ok(Query {
             schema: plan.schema.clone(),
             mode: stream.mode,
+            update_maker: crate::plan::physical::describe_updates(&stream),
             handle,
             reader,
         })
@@ -50,6 +52,11 @@ impl Query {
     #[must_use]
     pub fn mode(&self) -> ChangelogMode {
         self.mode
+    }
+
+    /// The plan's line of the operator that makes the updates.
+    pub(super) fn update_maker(&self) -> &str {
+        &self.update_maker
     }
 
     /// The job behind the query.

@@ -412,7 +412,7 @@ fn make_calc(
 ///
 /// # Errors
 /// When the option `connector` is missing.
-pub(super) fn describe(
+pub(crate) fn describe(
     table: &TableDefinition,
     options: &indexmap::IndexMap<String, String>,
     config: &Configuration,

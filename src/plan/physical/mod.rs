@@ -19,6 +19,8 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 pub use build::Planner;
+pub(crate) use build::describe;
+pub(crate) use changelog::describe as describe_updates;
 pub use keys::Key;
 pub use sink::{ConflictAction, SinkTarget};
 

@@ -1,0 +1,136 @@
+//! Pushing rows in: a host program feeds `memory` tables while queries over them go on.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use datafusion::common::ScalarValue;
+
+use super::Session;
+use crate::catalog::CatalogEntry;
+use crate::changelog::{ChangeBatch, RowKind};
+use crate::connectors::memory::MemoryTable;
+use crate::error::{Error, Result};
+use crate::types::Schema;
+
+/// Writes into a `memory` table. Every accepted batch gets a token, one more than the last: a
+/// program that keeps the token of its last batch knows after a restart from where to push again.
+#[derive(Debug, Clone)]
+pub struct TableWriter {
+    table: Arc<MemoryTable>,
+    token: u64,
+}
+
+impl Session {
+    /// A writer into the `memory` table called `name`.
+    ///
+    /// ```
+    /// # use ebbflow::session::Session;
+    /// # use datafusion::common::ScalarValue;
+    /// let mut session = Session::new();
+    /// session.execute("CREATE TABLE t (k STRING, v INT) WITH ('connector' = 'memory')")?;
+    /// let mut writer = session.table_writer("t")?;
+    /// let query = session.query("SELECT k, SUM(v) AS s FROM t GROUP BY k")?;
+    /// writer.insert(vec![vec!["a".into(), 1.into()], vec!["a".into(), 2.into()]])?;
+    /// writer.retract(vec![vec!["a".into(), 1.into()]])?;
+    /// writer.finish();
+    /// let rows: Vec<String> = query.into_table()?.rows().map(ToString::to_string).collect();
+    /// assert_eq!(rows, ["[a, 2]"]);
+    /// # Ok::<(), ebbflow::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no such table or it has another connector.
+    pub fn table_writer(&self, name: &str) -> Result<TableWriter> {
+        let path = self.catalogs.resolve(&[name.to_string()])?;
+        let CatalogEntry::Table(table) = self.catalogs.expect(&path)? else {
+            return Err(Error::catalog(format!(
+                "'{path}' is a view: rows go into tables"
+            )));
+        };
+        if table.options.get("connector").map(String::as_str) != Some("memory") {
+            return Err(Error::options(format!(
+                "'{path}' is no memory table: a program can only push into these"
+            ))
+            .hint("declare it WITH ('connector' = 'memory')"));
+        }
+        let description = crate::plan::physical::describe(table, &table.options, &self.config)?;
+        let table = self.context.memory.open(&description)?;
+        Ok(TableWriter { table, token: 0 })
+    }
+}
+
+impl TableWriter {
+    /// The table's columns.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        self.table.schema()
+    }
+
+    /// Adds rows of one value a column; the answer is the batch's token.
+    ///
+    /// # Errors
+    /// When a row does not have the table's columns.
+    pub fn insert(&mut self, rows: Vec<Vec<ScalarValue>>) -> Result<u64> {
+        self.push(rows, RowKind::Insert)
+    }
+
+    /// Withdraws rows; the answer is the batch's token.
+    ///
+    /// # Errors
+    /// When a row does not have the table's columns.
+    pub fn retract(&mut self, rows: Vec<Vec<ScalarValue>>) -> Result<u64> {
+        self.push(rows, RowKind::Delete)
+    }
+
+    /// Applies a batch of changes; the answer is its token.
+    ///
+    /// # Errors
+    /// When the columns are not the table's.
+    pub fn apply(&mut self, batch: &ChangeBatch) -> Result<u64> {
+        self.table.apply(batch)?;
+        self.token += 1;
+        Ok(self.token)
+    }
+
+    /// Says that no rows will come: queries over the table come to their end.
+    pub fn finish(&self) {
+        self.table.finish();
+    }
+
+    fn push(&mut self, rows: Vec<Vec<ScalarValue>>, kind: RowKind) -> Result<u64> {
+        let schema = self.table.schema().to_arrow();
+        let ops = vec![kind; rows.len()];
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());
+        for (i, field) in schema.fields().iter().enumerate() {
+            let values = rows
+                .iter()
+                .map(|row| {
+                    let value = row.get(i).filter(|_| row.len() == schema.fields().len());
+                    let value = value.ok_or_else(|| {
+                        Error::execution(format!(
+                            "a row has {} values, the table {} columns",
+                            row.len(),
+                            schema.fields().len()
+                        ))
+                    })?;
+                    value.cast_to(field.data_type()).map_err(|e| {
+                        Error::execution(format!(
+                            "column '{}': {}",
+                            field.name(),
+                            e.strip_backtrace()
+                        ))
+                    })
+                })
+                .collect::<Result<Vec<_>>>()?;
+            columns.push(if values.is_empty() {
+                arrow::array::new_empty_array(field.data_type())
+            } else {
+                ScalarValue::iter_to_array(values)?
+            });
+        }
+        self.apply(&ChangeBatch::try_new(
+            RecordBatch::try_new(schema, columns)?,
+            ops,
+        )?)
+    }
+}
