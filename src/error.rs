@@ -151,6 +151,16 @@ impl Error {
         self
     }
 
+    /// Moves the position back by `offset` bytes: from a text to the part that the user wrote.
+    #[must_use]
+    pub fn shifted_back(mut self, offset: usize) -> Self {
+        if let Some(span) = &mut self.0.span {
+            span.start = span.start.saturating_sub(offset);
+            span.end = span.end.saturating_sub(offset);
+        }
+        self
+    }
+
     /// Says during what the error happened, outermost last: a file, a table, an operator.
     #[must_use]
     pub fn context(mut self, what: impl Into<String>) -> Self {

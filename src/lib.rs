@@ -14,6 +14,7 @@ pub mod functions;
 pub mod graph;
 pub mod operators;
 pub mod plan;
+pub mod repl;
 pub mod runtime;
 pub mod session;
 pub mod sql;

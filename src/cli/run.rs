@@ -1,0 +1,146 @@
+//! `ebbflow run`: the statements of a script in order, then its jobs to their end.
+
+use std::io::{IsTerminal as _, Read as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::progress::{StatusLine, Ticker, Totals, dropped};
+use super::shell::{Next, Shell};
+use super::signals::OnInterrupt;
+use super::tableau::rows;
+use super::{Common, report};
+use crate::connectors::console::Console;
+use crate::connectors::registry::ConnectorContext;
+use crate::error::{Error, Result};
+use crate::session::InsertJob;
+use crate::sql::script::Script;
+
+/// A script with the name that messages call it.
+#[derive(Debug)]
+pub(super) struct Text {
+    pub(super) name: Option<String>,
+    pub(super) sql: String,
+}
+
+impl Text {
+    /// The file's text; `-` is standard input.
+    pub(super) fn read(path: &PathBuf) -> Result<Self> {
+        let failed =
+            |e: std::io::Error| Error::options(format!("cannot read '{}': {e}", path.display()));
+        if path.as_os_str() == "-" {
+            let mut sql = String::new();
+            std::io::stdin().read_to_string(&mut sql).map_err(failed)?;
+            return Ok(Self {
+                name: Some("<stdin>".into()),
+                sql,
+            });
+        }
+        Ok(Self {
+            name: Some(path.display().to_string()),
+            sql: std::fs::read_to_string(path).map_err(failed)?,
+        })
+    }
+}
+
+/// Runs `text`; says whether all went well. Errors have been reported.
+pub(super) fn run(text: &Text, common: &Common) -> bool {
+    let status = Arc::new(StatusLine::default());
+    let mut context = ConnectorContext::default();
+    if std::io::stderr().is_terminal() {
+        context.console = Arc::clone(&status) as Arc<dyn Console>;
+    }
+    let session = match common.session(context) {
+        Ok(session) => session,
+        Err(e) => {
+            report(&e, "", None);
+            return false;
+        }
+    };
+    let mut shell = Shell::new(session);
+    if let Err(e) = shell.stopper.install(OnInterrupt::StopProgram) {
+        tracing::warn!("{e}");
+    }
+    let mut jobs = Vec::new();
+    let mut well = true;
+    for statement in Script::split(&text.sql).all() {
+        if shell.stopper.is_stopping() {
+            break;
+        }
+        match shell.execute(statement.text) {
+            Ok(Next::Statement) => {}
+            Ok(Next::Quit) => break,
+            Ok(Next::Job(job)) => {
+                shell.stopper.watch(job.handle());
+                tracing::info!("started {}", job.name());
+                jobs.push(job);
+            }
+            Err(e) => {
+                report(
+                    &e.shifted(statement.offset),
+                    &text.sql,
+                    text.name.as_deref(),
+                );
+                well = false;
+                break;
+            }
+        }
+    }
+    if !well {
+        jobs.iter().for_each(|job| job.handle().cancel());
+    }
+    well &= wait(&jobs, &status, text);
+    summarize(&shell, common);
+    well
+}
+
+/// Waits for all jobs. When one fails the others are stopped.
+fn wait(jobs: &[InsertJob], status: &Arc<StatusLine>, text: &Text) -> bool {
+    let handles = jobs.iter().map(|job| job.handle().clone()).collect();
+    let ticker = if jobs.is_empty() {
+        None
+    } else {
+        Ticker::start(status, handles)
+    };
+    let failed = first_failure(jobs);
+    drop(ticker);
+    let Some((name, e)) = failed else {
+        return true;
+    };
+    report(
+        &e.context(format!("job '{name}'")),
+        &text.sql,
+        text.name.as_deref(),
+    );
+    false
+}
+
+fn first_failure(jobs: &[InsertJob]) -> Option<(&str, Error)> {
+    // one waiter a job: whichever fails first stops the rest
+    let (sender, ended) = crossbeam_channel::unbounded();
+    std::thread::scope(|scope| {
+        for job in jobs {
+            let sender = sender.clone();
+            scope.spawn(move || sender.send((job.name(), job.wait())));
+        }
+        drop(sender);
+        let mut failed = None;
+        for (name, result) in ended {
+            if let Err(e) = result
+                && failed.is_none()
+            {
+                failed = Some((name, e));
+                jobs.iter().for_each(|job| job.handle().cancel());
+            }
+        }
+        failed
+    })
+}
+
+#[allow(clippy::print_stderr)] // what a run says about itself
+fn summarize(shell: &Shell, common: &Common) {
+    let totals = Totals::of(&shell.started);
+    tracing::info!("{} in, {} out", rows(totals.rows_in), rows(totals.rows_out));
+    if !common.quiet {
+        eprint!("{}", dropped(&shell.started));
+    }
+}

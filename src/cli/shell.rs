@@ -1,0 +1,158 @@
+//! Runs statements for a person and shows what they give: what `run` and the REPL share.
+
+use std::io::{self, BufWriter, Write};
+
+use super::signals::Stopper;
+use super::tableau::{Cells, ChangeTable, MAX_COLUMN_WIDTH, NULL, rows, write_table};
+use crate::error::{Error, Result};
+use crate::runtime::job::JobHandle;
+use crate::session::{InsertJob, Query, Session, StatementResult};
+use crate::types::text::RowPrinter;
+
+/// What the caller has to do next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// The next statement.
+    Statement,
+    /// A job runs on.
+    Job(InsertJob),
+    /// End.
+    Quit,
+}
+
+/// `sql-client.execution.result-mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResultMode {
+    /// A bordered table of changes that grows.
+    Tableau,
+    /// A line a change: `+I[a, 1]`.
+    Changelog,
+    /// The table itself, redrawn when it changes.
+    Table,
+}
+
+/// A session with the places where it shows things.
+pub(crate) struct Shell {
+    pub(crate) session: Session,
+    pub(crate) stopper: Stopper,
+    /// Jobs and queries that have been started, for the summary.
+    pub(crate) started: Vec<JobHandle>,
+}
+
+impl Shell {
+    pub(crate) fn new(session: Session) -> Self {
+        Self {
+            session,
+            stopper: Stopper::default(),
+            started: Vec::new(),
+        }
+    }
+
+    /// Runs one statement and shows what it gives on standard output. A query is read to its end.
+    ///
+    /// # Errors
+    /// When the statement or its query fails, or standard output does.
+    pub(crate) fn execute(&mut self, sql: &str) -> Result<Next> {
+        let next = match self.session.execute(sql)? {
+            StatementResult::Done => Next::Statement,
+            StatementResult::Quit => Next::Quit,
+            StatementResult::Lines(lines) => {
+                let mut out = io::stdout().lock();
+                for line in lines {
+                    writeln!(out, "{line}").map_err(closed)?;
+                }
+                Next::Statement
+            }
+            StatementResult::Job(job) => {
+                self.started.push(job.handle().clone());
+                Next::Job(job)
+            }
+            StatementResult::Query(query) => {
+                self.started.push(query.job().clone());
+                self.stopper.watch(query.job());
+                self.show_query(query)?;
+                Next::Statement
+            }
+        };
+        Ok(next)
+    }
+
+    pub(crate) fn result_mode(&self) -> ResultMode {
+        let config = self.session.config();
+        let key = "sql-client.execution.result-mode";
+        if config.is(key, "changelog") {
+            ResultMode::Changelog
+        } else if config.is(key, "table") {
+            ResultMode::Table
+        } else {
+            ResultMode::Tableau
+        }
+    }
+
+    fn max_column_width(&self) -> usize {
+        self.session
+            .config()
+            .int("sql-client.display.max-column-width")
+            .and_then(|n| usize::try_from(n).ok())
+            .map_or(MAX_COLUMN_WIDTH, |n| n.max(4))
+    }
+
+    fn show_query(&self, query: Query) -> Result<()> {
+        match self.result_mode() {
+            ResultMode::Tableau | ResultMode::Table => self.show_tableau(query),
+            ResultMode::Changelog => show_changelog(query),
+        }
+    }
+
+    fn show_tableau(&self, mut query: Query) -> Result<()> {
+        let zone = self.session.config().time_zone();
+        let table = ChangeTable::new(query.schema(), zone, self.max_column_width());
+        let mut out = BufWriter::new(io::stdout());
+        let mut received = 0;
+        loop {
+            let batch = query.next_batch();
+            if received == 0 && matches!(batch, Ok(Some(_))) {
+                table.write_header(&mut out).map_err(closed)?;
+            }
+            match batch? {
+                Some(batch) => {
+                    table.write_batch(&mut out, &batch).map_err(closed)?;
+                    received += batch.len() as u64;
+                    out.flush().map_err(closed)?;
+                }
+                None => break,
+            }
+        }
+        if received == 0 {
+            writeln!(out, "Empty set").map_err(closed)?;
+        } else {
+            table.write_footer(&mut out).map_err(closed)?;
+            writeln!(out, "Received a total of {}", rows(received)).map_err(closed)?;
+        }
+        out.flush().map_err(closed)
+    }
+}
+
+fn show_changelog(mut query: Query) -> Result<()> {
+    let printer = RowPrinter::new(query.schema());
+    let mut out = BufWriter::new(io::stdout());
+    let mut line = String::new();
+    while let Some(batch) = query.next_batch()? {
+        for i in 0..batch.len() {
+            line.clear();
+            printer.write(&batch, i, &mut line);
+            line.push('\n');
+            out.write_all(line.as_bytes()).map_err(closed)?;
+        }
+        out.flush().map_err(closed)?;
+    }
+    Ok(())
+}
+
+/// Standard output is gone. A reader that has enough (`| head`) is no failure: nothing is said.
+pub(crate) fn closed(e: io::Error) -> Error {
+    if e.kind() == io::ErrorKind::BrokenPipe {
+        std::process::exit(0);
+    }
+    Error::connector(format!("cannot write to standard output: {e}"))
+}
