@@ -252,6 +252,7 @@ impl Builder<'_> {
 
     fn add_nodes(&mut self, bodies: Vec<(Body, bool)>) {
         let metrics = Arc::clone(&self.shared.metrics);
+        let inconsistent = Arc::default();
         let mut readers = 0;
         for (own, (body, over)) in metrics.iter().zip(bodies) {
             let task = self.task(own.vertex, own.subtask);
@@ -277,7 +278,11 @@ impl Builder<'_> {
                 metrics: Arc::clone(&own.metrics),
                 watermark: watermark.unwrap_or(i64::MIN),
                 over,
-                checker: EdgeChecker::new(&self.graph.vertices()[own.vertex], self.checks),
+                checker: EdgeChecker::new(
+                    &self.graph.vertices()[own.vertex],
+                    self.checks,
+                    &inconsistent,
+                ),
             });
         }
         let graph = self.graph;

@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::array::RecordBatch;
 use arrow::row::{RowConverter, SortField};
@@ -12,7 +14,7 @@ use arrow::util::display::array_value_to_string;
 
 use crate::changelog::{ChangeBatch, ChangelogMode};
 use crate::error::{Error, Result};
-use crate::graph::Vertex;
+use crate::graph::{Vertex, VertexKind};
 
 /// How much is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,15 +23,15 @@ pub enum EdgeChecks {
     Off,
     /// Types, kinds and watermarks.
     Cheap,
-    /// Withdrawals too, by a copy of all rows: wrong below sources that withdraw what they never
-    /// sent, and below state that expires.
+    /// Withdrawals too, by a copy of all rows. Wrong below state that expires; ends by itself when a
+    /// source withdraws what it never sent.
     Withdrawals,
 }
 
 impl Default for EdgeChecks {
     fn default() -> Self {
         if cfg!(debug_assertions) {
-            Self::Cheap
+            Self::Withdrawals
         } else {
             Self::Off
         }
@@ -41,6 +43,9 @@ pub(super) struct EdgeChecker {
     schema: arrow::datatypes::SchemaRef,
     mode: Option<ChangelogMode>,
     rows: Option<Rows>,
+    is_source: bool,
+    /// Shared by all checkers of a job: a source has withdrawn what it never sent.
+    inconsistent: Arc<AtomicBool>,
 }
 
 /// How often each row is there.
@@ -50,7 +55,12 @@ struct Rows {
 }
 
 impl EdgeChecker {
-    pub(super) fn new(vertex: &Vertex, checks: EdgeChecks) -> Option<Self> {
+    /// The checker of a subtask of `vertex`; `inconsistent` is the same for all of a job.
+    pub(super) fn new(
+        vertex: &Vertex,
+        checks: EdgeChecks,
+        inconsistent: &Arc<AtomicBool>,
+    ) -> Option<Self> {
         if checks == EdgeChecks::Off {
             return None;
         }
@@ -74,6 +84,8 @@ impl EdgeChecker {
             schema,
             mode: vertex.mode,
             rows: rows.flatten(),
+            is_source: matches!(vertex.kind, VertexKind::Source(_)),
+            inconsistent: Arc::clone(inconsistent),
         })
     }
 
@@ -97,7 +109,22 @@ impl EdgeChecker {
                 "a row of kind {kind} where the changelog mode is {mode}"
             )));
         }
-        self.rows.as_mut().map_or(Ok(()), |rows| rows.apply(batch))
+        self.check_rows(batch)
+    }
+
+    fn check_rows(&mut self, batch: &ChangeBatch) -> Result<()> {
+        let Some(rows) = &mut self.rows else {
+            return Ok(());
+        };
+        let checked = rows.apply(batch);
+        if checked.is_err() && self.is_source {
+            self.inconsistent.store(true, Ordering::SeqCst);
+        }
+        if self.inconsistent.load(Ordering::SeqCst) {
+            self.rows = None;
+            return Ok(());
+        }
+        checked
     }
 
     pub(super) fn watermark(last: i64, watermark: i64) -> Result<()> {
@@ -154,13 +181,28 @@ fn text(rows: &RecordBatch, row: usize) -> String {
 mod tests {
     use super::*;
     use crate::changelog::RowKind::{Delete, Insert, UpdateAfter, UpdateBefore};
-    use crate::runtime::testing::{Builder, Row, batch, source};
+    use crate::runtime::testing::{Builder, Pass, Row, batch, operator, source};
+
+    fn checker(kind: VertexKind, mode: ChangelogMode, shared: &Arc<AtomicBool>) -> EdgeChecker {
+        let mut vertex = Builder::new("V", kind).0;
+        vertex.mode = Some(mode);
+        EdgeChecker::new(&vertex, EdgeChecks::Withdrawals, shared).unwrap()
+    }
 
     fn check(mode: ChangelogMode, rows: &[Row]) -> Result<()> {
-        let mut vertex = Builder::new("V", source(Vec::new())).0;
-        vertex.mode = Some(mode);
-        let checker = EdgeChecker::new(&vertex, EdgeChecks::Withdrawals);
-        checker.unwrap().batch(&batch(rows))
+        let kind = operator(|| Pass { tag: false });
+        checker(kind, mode, &Arc::default()).batch(&batch(rows))
+    }
+
+    #[test]
+    fn an_inconsistent_source_ends_the_check_of_withdrawals() {
+        let rows = batch(&[(Delete, vec![1])]);
+        let shared = Arc::default();
+        let checker = |kind| checker(kind, ChangelogMode::RETRACT, &shared);
+        let mut behind = checker(operator(|| Pass { tag: false }));
+        assert!(behind.batch(&rows).is_err());
+        checker(source(Vec::new())).batch(&rows).unwrap();
+        behind.batch(&rows).unwrap();
     }
 
     #[test]

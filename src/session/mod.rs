@@ -34,6 +34,7 @@ use crate::functions::registry::FunctionRegistry;
 use crate::plan::binder::Binder;
 use crate::plan::logical::LogicalPlan;
 use crate::plan::physical::Planner;
+use crate::runtime::check::EdgeChecks;
 use crate::runtime::job::JobConfig;
 use crate::sql::FlinkParser;
 
@@ -150,6 +151,11 @@ impl Session {
                 .config
                 .mini_batch()
                 .map(|(_, ms)| std::time::Duration::from_millis(ms.unsigned_abs())),
+            checks: match self.config.state_ttl() {
+                // What has expired is withdrawn all the same.
+                Some(_) => EdgeChecks::default().min(EdgeChecks::Cheap),
+                None => EdgeChecks::default(),
+            },
             die_after_rows: self
                 .config
                 .int("testing.die-after-rows")
