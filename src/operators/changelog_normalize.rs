@@ -52,7 +52,7 @@ impl ChangelogNormalize {
                 .transpose()?,
             generate_update_before: spec.generate_update_before,
             silent_repeats: spec.ttl_ms.is_none(),
-            state: LastRows::new(&spec.schema, &spec.key)?,
+            state: LastRows::new(&spec.schema, &spec.key, spec.ttl_ms, context)?,
             changes: Changes::new(spec.schema.to_arrow()),
             context: context.clone(),
         })
@@ -109,6 +109,15 @@ impl Operator for ChangelogNormalize {
         }
         self.state.finish();
         self.changes.emit(rows, self.state.codec(), out)
+    }
+
+    fn next_timer(&self) -> Option<i64> {
+        self.state.next_timer()
+    }
+
+    fn processing_time(&mut self, now_ms: i64, _out: &mut Output<'_>) -> Result<()> {
+        self.state.sweep(now_ms);
+        Ok(())
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
@@ -223,6 +232,39 @@ mod tests {
              -D[1, b, 30]
              +I[2, b, 30]
              -D[2, b, 30]",
+        );
+    }
+
+    #[test]
+    fn what_has_expired_is_unknown() {
+        Harness::new(COLUMNS, COLUMNS, move |context| {
+            let spec = ChangelogNormalizeSpec {
+                schema: schema(COLUMNS),
+                key: vec![0],
+                filter: None,
+                generate_update_before: true,
+                ttl_ms: Some(5000),
+            };
+            ChangelogNormalize::new(&spec, context)
+        })
+        .check(
+            "+U|1|a|1
+             +U|2|a|1
+             @time 4000
+             +U|1|a|1
+             @time 5000
+             +U|2|b|1
+             -D|1|\\N|\\N
+             +U|1|c|1
+             @time 20000
+             -D|1|\\N|\\N",
+            "+I[1, a, 1]
+             +I[2, a, 1]
+             -U[1, a, 1]
+             +U[1, a, 1]
+             +I[2, b, 1]
+             -D[1, a, 1]
+             +I[1, c, 1]",
         );
     }
 }

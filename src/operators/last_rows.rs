@@ -6,7 +6,8 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{Field, Int64Type, Schema as ArrowSchema};
 
-use super::StateSize;
+use super::expiry::Expiry;
+use super::{OperatorContext, StateSize};
 use crate::error::{Error, Result};
 use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
 use crate::state::rows::{EncodedRows, RowCodec, RowId, RowStore, check_columns};
@@ -26,6 +27,7 @@ pub(super) struct LastRows {
     store: RowStore,
     /// By slot.
     rows: Vec<Option<RowId>>,
+    expiry: Expiry,
     /// Of the batch at hand: keys, rows and slots.
     keys: EncodedKeys,
     encoded: EncodedRows,
@@ -34,11 +36,16 @@ pub(super) struct LastRows {
 }
 
 impl LastRows {
-    /// State of rows of `schema` by the columns `key`.
+    /// State of rows of `schema` by the columns `key`, which expires after `ttl_ms`.
     ///
     /// # Errors
     /// When a type has no row form.
-    pub(super) fn new(schema: &Schema, key: &[usize]) -> Result<Self> {
+    pub(super) fn new(
+        schema: &Schema,
+        key: &[usize],
+        ttl_ms: Option<i64>,
+        context: &OperatorContext,
+    ) -> Result<Self> {
         let types = schema.types();
         let encoder = KeyEncoder::new(&schema.project(key).types())?;
         Ok(Self {
@@ -49,6 +56,7 @@ impl LastRows {
             types,
             store: RowStore::default(),
             rows: Vec::new(),
+            expiry: Expiry::new(ttl_ms, &context.clock),
             keys: EncodedKeys::default(),
             encoded: EncodedRows::default(),
             slots: Vec::new(),
@@ -77,12 +85,15 @@ impl LastRows {
         self.table
             .intern(&self.keys, &mut self.slots, &mut self.fresh)?;
         self.rows.resize(self.table.slot_bound(), None);
+        self.expiry.begin(self.table.slot_bound());
         Ok(())
     }
 
     /// The row that is stored under the key of row `i`.
     pub(super) fn stored(&self, i: usize) -> Option<&[u8]> {
-        self.rows[self.slots[i] as usize].map(|id| self.store.get(id))
+        let slot = self.slots[i];
+        let id = self.rows[slot as usize]?;
+        (!self.expiry.is_expired(slot)).then(|| self.store.get(id))
     }
 
     /// Row `i` in the form of stored rows.
@@ -104,6 +115,7 @@ impl LastRows {
     /// Stores row `i` under its key.
     pub(super) fn put(&mut self, i: usize) {
         let bytes = self.encoded.bytes(i);
+        self.expiry.touch(self.slots[i]);
         match &mut self.rows[self.slots[i] as usize] {
             Some(id) => self.store.replace(*id, bytes),
             empty => *empty = Some(self.store.insert(bytes)),
@@ -126,11 +138,33 @@ impl LastRows {
         }
     }
 
+    /// When [`sweep`](Self::sweep) wants to be called.
+    pub(super) fn next_timer(&self) -> Option<i64> {
+        self.expiry.next_timer()
+    }
+
+    /// Forgets what has expired.
+    pub(super) fn sweep(&mut self, now_ms: i64) {
+        if !self.expiry.begin_sweep(now_ms) {
+            return;
+        }
+        for slot in 0..u32::try_from(self.rows.len()).unwrap_or(u32::MAX) {
+            if self.rows[slot as usize].is_some()
+                && self.expiry.is_expired(slot)
+                && let Some(id) = self.rows[slot as usize].take()
+            {
+                self.store.remove(id);
+                self.table.remove(slot);
+            }
+        }
+    }
+
     /// Adds all rows to `snapshot`.
     pub(super) fn snapshot(&self, snapshot: &mut OperatorSnapshot) -> Result<()> {
         let slots: Vec<u32> = self.table.slots().collect();
         let ids = slots.iter().filter_map(|slot| self.rows[*slot as usize]);
         let mut columns = self.table.decode(&self.encoder, slots.iter().copied())?;
+        columns.push(self.expiry.save(&slots));
         columns.extend(self.store.decode(&self.codec, ids)?);
         snapshot.add(
             TABLE,
@@ -147,12 +181,14 @@ impl LastRows {
         mut each: impl FnMut(&[ArrayRef], &[u32], usize) -> Result<()>,
     ) -> Result<()> {
         for batch in state.batches(TABLE) {
-            let (keys, rows) = batch.columns().split_at(self.key.len());
+            let (keys, rest) = batch.columns().split_at(self.key.len());
+            let ([written], rows) = leading_numbers::<1>(rest)?;
             check_columns(rows, &self.types)?;
             self.start(keys, rows, batch.num_rows())?;
             for i in 0..batch.num_rows() {
                 self.put(i);
             }
+            self.expiry.load(&self.slots, written);
             each(rows, &self.slots, self.table.slot_bound())?;
         }
         Ok(())
@@ -164,6 +200,7 @@ impl LastRows {
             rows: self.store.len(),
             bytes: self.table.memory_size()
                 + self.store.memory_size()
+                + self.expiry.memory_size()
                 + self.rows.capacity() * size_of::<Option<RowId>>(),
         }
     }

@@ -12,6 +12,7 @@ mod counted_keys;
 pub mod deduplicate;
 pub mod drop_update_before;
 pub mod expand;
+mod expiry;
 pub mod group_aggregate;
 pub mod group_window_aggregate;
 pub mod interval_join;

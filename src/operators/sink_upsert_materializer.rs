@@ -11,7 +11,8 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 
 use super::changes::{Changes, column_kinds, kind_column};
-use super::last_rows::anonymous_batch;
+use super::expiry::Expiry;
+use super::last_rows::{anonymous_batch, leading_numbers};
 use super::{Operator, OperatorContext, StateSize};
 use crate::changelog::{ChangeBatch, RowKind};
 use crate::error::{Error, Result};
@@ -50,6 +51,7 @@ struct LiveRows {
     identity: Option<(Vec<usize>, RowCodec, RowStore)>,
     /// By slot.
     rows: Vec<Vec<Live>>,
+    expiry: Expiry,
     keys: EncodedKeys,
     encoded: EncodedRows,
     identities: EncodedRows,
@@ -65,7 +67,11 @@ struct Live {
 }
 
 impl LiveRows {
-    fn new(spec: &SinkUpsertMaterializerSpec) -> Result<Self> {
+    fn new(
+        spec: &SinkUpsertMaterializerSpec,
+        ttl_ms: Option<i64>,
+        context: &OperatorContext,
+    ) -> Result<Self> {
         let types = spec.schema.types();
         let encoder = KeyEncoder::new(&spec.schema.project(&spec.primary_key).types())?;
         let identity = match &spec.upsert_key {
@@ -84,6 +90,7 @@ impl LiveRows {
             store: RowStore::default(),
             identity,
             rows: Vec::new(),
+            expiry: Expiry::new(ttl_ms, &context.clock),
             keys: EncodedKeys::default(),
             encoded: EncodedRows::default(),
             identities: EncodedRows::default(),
@@ -105,6 +112,7 @@ impl LiveRows {
         self.table
             .intern(&self.keys, &mut self.slots, &mut self.fresh)?;
         self.rows.resize(self.table.slot_bound(), Vec::new());
+        self.expiry.begin(self.table.slot_bound());
         Ok(())
     }
 
@@ -149,6 +157,37 @@ impl LiveRows {
         self.rows[slot].push(Live { row, identity });
     }
 
+    /// Forgets the rows of the key of row `i` if they have expired, and notes a write otherwise.
+    fn renew(&mut self, i: usize) {
+        let slot = self.slots[i];
+        if self.expiry.is_expired(slot) {
+            self.clear(slot as usize);
+        }
+        self.expiry.touch(slot);
+    }
+
+    fn clear(&mut self, slot: usize) {
+        for live in std::mem::take(&mut self.rows[slot]) {
+            self.store.remove(live.row);
+            if let Some((_, _, store)) = &mut self.identity {
+                store.remove(live.identity);
+            }
+        }
+    }
+
+    /// Forgets what has expired.
+    fn sweep(&mut self, now_ms: i64) {
+        if self.expiry.begin_sweep(now_ms) {
+            let slots: Vec<u32> = self.table.slots().collect();
+            for slot in slots {
+                if self.expiry.is_expired(slot) {
+                    self.clear(slot as usize);
+                    self.table.remove(slot);
+                }
+            }
+        }
+    }
+
     fn remove(&mut self, slot: usize, at: usize) {
         let live = self.rows[slot].remove(at);
         self.store.remove(live.row);
@@ -176,7 +215,9 @@ impl LiveRows {
             }
         }
         let len = ids.len();
+        let written = self.expiry.save(&slots);
         let mut columns = self.table.decode(&self.encoder, slots)?;
+        columns.push(written);
         columns.extend(self.store.decode(&self.codec, ids)?);
         snapshot.add(
             "rows",
@@ -188,12 +229,14 @@ impl LiveRows {
 
     fn restore(&mut self, state: &RestoreState) -> Result<()> {
         for batch in state.batches("rows") {
-            let rows = &batch.columns()[self.primary_key.len()..];
+            let rest = &batch.columns()[self.primary_key.len()..];
+            let ([written], rows) = leading_numbers::<1>(rest)?;
             check_columns(rows, &self.types)?;
             self.begin(rows, batch.num_rows())?;
             for i in 0..batch.num_rows() {
                 self.add(i);
             }
+            self.expiry.load(&self.slots, written);
         }
         Ok(())
     }
@@ -204,6 +247,7 @@ impl LiveRows {
             rows: self.store.len(),
             bytes: self.table.memory_size()
                 + self.store.memory_size()
+                + self.expiry.memory_size()
                 + identities.map_or(0, |(_, _, store)| store.memory_size())
                 + self.store.len() * size_of::<Live>()
                 + self.rows.capacity() * size_of::<Vec<Live>>(),
@@ -226,7 +270,7 @@ impl SinkUpsertMaterializer {
     /// When a type has no row form.
     pub fn new(spec: &SinkUpsertMaterializerSpec, context: &OperatorContext) -> Result<Self> {
         Ok(Self {
-            live: LiveRows::new(spec)?,
+            live: LiveRows::new(spec, spec.ttl_ms, context)?,
             changes: Changes::new(spec.schema.to_arrow()),
             metrics: Arc::clone(&context.metrics),
         })
@@ -263,6 +307,7 @@ impl Operator for SinkUpsertMaterializer {
     fn process(&mut self, _port: usize, batch: ChangeBatch, out: &mut Output<'_>) -> Result<()> {
         self.live.begin(batch.rows().columns(), batch.len())?;
         for (i, kind) in batch.kinds().enumerate() {
+            self.live.renew(i);
             match kind.is_add() {
                 true => self.add(i),
                 false => self.withdraw(i),
@@ -270,6 +315,15 @@ impl Operator for SinkUpsertMaterializer {
         }
         self.live.finish();
         self.changes.emit(batch.rows(), &self.live.codec, out)
+    }
+
+    fn next_timer(&self) -> Option<i64> {
+        self.live.expiry.next_timer()
+    }
+
+    fn processing_time(&mut self, now_ms: i64, _out: &mut Output<'_>) -> Result<()> {
+        self.live.sweep(now_ms);
+        Ok(())
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
@@ -323,7 +377,8 @@ impl WatermarkCompactingSinkMaterializer {
     ) -> Result<Self> {
         Ok(Self {
             strategy,
-            live: LiveRows::new(spec)?,
+            // What the sink has must be known as long as the sink has it.
+            live: LiveRows::new(spec, None, context)?,
             pending: Vec::new(),
             pending_rows: 0,
             changes: Changes::new(spec.schema.to_arrow()),

@@ -58,8 +58,10 @@ pub struct DeduplicateSpec {
 /// When a type has no row form.
 pub fn deduplicate(spec: &DeduplicateSpec, context: &OperatorContext) -> Result<Box<dyn Operator>> {
     Ok(match (spec.order, spec.keep) {
-        (DeduplicateOrder::Proctime, Keep::FirstRow) => Box::new(ProctimeFirst::new(spec)?),
-        (DeduplicateOrder::Proctime, Keep::LastRow) => Box::new(ProctimeLast::new(spec)?),
+        (DeduplicateOrder::Proctime, Keep::FirstRow) => {
+            Box::new(ProctimeFirst::new(spec, context)?)
+        }
+        (DeduplicateOrder::Proctime, Keep::LastRow) => Box::new(ProctimeLast::new(spec, context)?),
         (DeduplicateOrder::Rowtime(time), Keep::FirstRow) if spec.insert_only => {
             Box::new(RowtimeFirst::new(spec, time, context)?)
         }

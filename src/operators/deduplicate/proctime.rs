@@ -8,8 +8,9 @@ use super::DeduplicateSpec;
 use crate::changelog::{ChangeBatch, RowKind};
 use crate::error::Result;
 use crate::operators::changes::Changes;
-use crate::operators::last_rows::{LastRows, anonymous_batch};
-use crate::operators::{Operator, StateSize};
+use crate::operators::expiry::Expiry;
+use crate::operators::last_rows::{LastRows, anonymous_batch, leading_numbers};
+use crate::operators::{Operator, OperatorContext, StateSize};
 use crate::runtime::output::Output;
 use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
 use crate::state::snapshot::{OperatorSnapshot, RestoreState};
@@ -20,6 +21,7 @@ pub(super) struct Seen {
     key: Vec<usize>,
     encoder: KeyEncoder,
     table: KeyTable,
+    expiry: Expiry,
     keys: EncodedKeys,
     slots: Vec<u32>,
     /// Rows of the batch with a key that was not seen before.
@@ -27,12 +29,13 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    fn new(spec: &DeduplicateSpec) -> Result<Self> {
+    fn new(spec: &DeduplicateSpec, context: &OperatorContext) -> Result<Self> {
         let encoder = KeyEncoder::new(&spec.schema.project(&spec.key).types())?;
         Ok(Self {
             key: spec.key.clone(),
             table: encoder.table(),
             encoder,
+            expiry: Expiry::new(spec.ttl_ms, &context.clock),
             keys: EncodedKeys::default(),
             slots: Vec::new(),
             fresh: Vec::new(),
@@ -42,7 +45,38 @@ impl Seen {
     fn begin(&mut self, columns: &[ArrayRef], len: usize) -> Result<()> {
         self.encoder.encode(columns, len, &mut self.keys)?;
         self.table
-            .intern(&self.keys, &mut self.slots, &mut self.fresh)
+            .intern(&self.keys, &mut self.slots, &mut self.fresh)?;
+        self.expiry.begin(self.table.slot_bound());
+        Ok(())
+    }
+
+    /// Notes the keys of the batch; `fresh` are then the rows whose key was not known.
+    fn note(&mut self, renews: bool) {
+        if !self.expiry.is_on() {
+            return;
+        }
+        for row in &self.fresh {
+            self.expiry.touch(self.slots[*row as usize]);
+        }
+        for (row, slot) in (0..).zip(&self.slots) {
+            if self.expiry.is_expired(*slot) {
+                self.fresh.push(row);
+                self.expiry.touch(*slot);
+            } else if renews {
+                self.expiry.touch(*slot);
+            }
+        }
+    }
+
+    fn sweep(&mut self, now_ms: i64) {
+        if self.expiry.begin_sweep(now_ms) {
+            let slots: Vec<u32> = self.table.slots().collect();
+            for slot in slots {
+                if self.expiry.is_expired(slot) {
+                    self.table.remove(slot);
+                }
+            }
+        }
     }
 
     fn begin_batch(&mut self, batch: &ChangeBatch) -> Result<()> {
@@ -53,14 +87,20 @@ impl Seen {
 
     fn snapshot(&self) -> Result<OperatorSnapshot> {
         let mut snapshot = OperatorSnapshot::default();
-        let keys = self.table.decode(&self.encoder, self.table.slots())?;
-        snapshot.add("keys", keys.len(), anonymous_batch(keys, self.table.len())?);
+        let slots: Vec<u32> = self.table.slots().collect();
+        let mut columns = self.table.decode(&self.encoder, slots.iter().copied())?;
+        columns.push(self.expiry.save(&slots));
+        let batch = anonymous_batch(columns, slots.len())?;
+        snapshot.add("keys", self.key.len(), batch);
         Ok(snapshot)
     }
 
     fn restore(&mut self, state: &RestoreState) -> Result<()> {
         for batch in state.batches("keys") {
-            self.begin(batch.columns(), batch.num_rows())?;
+            let (keys, rest) = batch.columns().split_at(self.key.len());
+            let ([written], _) = leading_numbers::<1>(rest)?;
+            self.begin(keys, batch.num_rows())?;
+            self.expiry.load(&self.slots, written);
         }
         Ok(())
     }
@@ -68,7 +108,7 @@ impl Seen {
     fn state_size(&self) -> StateSize {
         StateSize {
             rows: self.table.len(),
-            bytes: self.table.memory_size(),
+            bytes: self.table.memory_size() + self.expiry.memory_size(),
         }
     }
 }
@@ -80,9 +120,9 @@ pub(super) struct ProctimeFirst {
 }
 
 impl ProctimeFirst {
-    pub(super) fn new(spec: &DeduplicateSpec) -> Result<Self> {
+    pub(super) fn new(spec: &DeduplicateSpec, context: &OperatorContext) -> Result<Self> {
         Ok(Self {
-            seen: Seen::new(spec)?,
+            seen: Seen::new(spec, context)?,
         })
     }
 }
@@ -90,11 +130,21 @@ impl ProctimeFirst {
 impl Operator for ProctimeFirst {
     fn process(&mut self, _port: usize, batch: ChangeBatch, out: &mut Output<'_>) -> Result<()> {
         self.seen.begin_batch(&batch)?;
+        self.seen.note(false);
         let mut first = vec![false; batch.len()];
         for i in &self.seen.fresh {
             first[*i as usize] = true;
         }
         out.emit(batch.filter(&BooleanArray::from(first))?)
+    }
+
+    fn next_timer(&self) -> Option<i64> {
+        self.seen.expiry.next_timer()
+    }
+
+    fn processing_time(&mut self, now_ms: i64, _out: &mut Output<'_>) -> Result<()> {
+        self.seen.sweep(now_ms);
+        Ok(())
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
@@ -122,12 +172,12 @@ pub(super) enum ProctimeLast {
 }
 
 impl ProctimeLast {
-    pub(super) fn new(spec: &DeduplicateSpec) -> Result<Self> {
+    pub(super) fn new(spec: &DeduplicateSpec, context: &OperatorContext) -> Result<Self> {
         Ok(if spec.generate_update_before {
-            let state = LastRows::new(&spec.schema, &spec.key)?;
+            let state = LastRows::new(&spec.schema, &spec.key, spec.ttl_ms, context)?;
             Self::Retract(state, Changes::new(spec.schema.to_arrow()))
         } else if spec.generate_insert {
-            Self::Insert(Seen::new(spec)?)
+            Self::Insert(Seen::new(spec, context)?)
         } else {
             Self::Upsert
         })
@@ -143,6 +193,7 @@ impl Operator for ProctimeLast {
             }
             Self::Insert(seen) => {
                 seen.begin_batch(&batch)?;
+                seen.note(true);
                 let mut kinds = vec![RowKind::UpdateAfter; batch.len()];
                 for i in &seen.fresh {
                     kinds[*i as usize] = RowKind::Insert;
@@ -164,6 +215,23 @@ impl Operator for ProctimeLast {
                 changes.emit(batch.rows(), state.codec(), out)
             }
         }
+    }
+
+    fn next_timer(&self) -> Option<i64> {
+        match self {
+            Self::Upsert => None,
+            Self::Insert(seen) => seen.expiry.next_timer(),
+            Self::Retract(state, _) => state.next_timer(),
+        }
+    }
+
+    fn processing_time(&mut self, now_ms: i64, _out: &mut Output<'_>) -> Result<()> {
+        match self {
+            Self::Upsert => {}
+            Self::Insert(seen) => seen.sweep(now_ms),
+            Self::Retract(state, _) => state.sweep(now_ms),
+        }
+        Ok(())
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {

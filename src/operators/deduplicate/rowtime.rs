@@ -7,7 +7,8 @@ use super::{DeduplicateSpec, Keep};
 use crate::changelog::{ChangeBatch, RowKind};
 use crate::error::Result;
 use crate::operators::changes::Changes;
-use crate::operators::last_rows::{LastRows, anonymous_batch};
+use crate::operators::expiry::Expiry;
+use crate::operators::last_rows::{LastRows, anonymous_batch, leading_numbers};
 use crate::operators::time::{rowtime, rowtimes};
 use crate::operators::{Operator, OperatorContext, StateSize};
 use crate::runtime::output::Output;
@@ -41,7 +42,7 @@ impl RowtimeUpdating {
             keep: spec.keep,
             generate_update_before: spec.generate_update_before,
             generate_insert: spec.generate_insert || spec.generate_update_before,
-            state: LastRows::new(&spec.schema, &spec.key)?,
+            state: LastRows::new(&spec.schema, &spec.key, spec.ttl_ms, context)?,
             times: Vec::new(),
             changes: Changes::new(spec.schema.to_arrow()),
             context: context.clone(),
@@ -80,6 +81,15 @@ impl Operator for RowtimeUpdating {
         }
         self.state.finish();
         self.changes.emit(batch.rows(), self.state.codec(), out)
+    }
+
+    fn next_timer(&self) -> Option<i64> {
+        self.state.next_timer()
+    }
+
+    fn processing_time(&mut self, now_ms: i64, _out: &mut Output<'_>) -> Result<()> {
+        self.state.sweep(now_ms);
+        Ok(())
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
@@ -122,6 +132,8 @@ pub(super) struct RowtimeFirst {
     store: RowStore,
     /// By slot.
     keys_state: Vec<KeyState>,
+    /// Of keys whose row was emitted: one that waits does not expire.
+    expiry: Expiry,
     /// Rows that wait, by event time and arrival.
     waiting: BTreeSet<(i64, u64, u32)>,
     arrivals: u64,
@@ -166,6 +178,7 @@ impl RowtimeFirst {
             types,
             store: RowStore::default(),
             keys_state: Vec::new(),
+            expiry: Expiry::new(spec.ttl_ms, &context.clock),
             waiting: BTreeSet::new(),
             arrivals: 0,
             watermark: i64::MIN,
@@ -184,6 +197,7 @@ impl RowtimeFirst {
             .intern(&self.keys, &mut self.slots, &mut self.fresh)?;
         self.keys_state
             .resize(self.table.slot_bound(), KeyState::New);
+        self.expiry.begin(self.table.slot_bound());
         Ok(())
     }
 
@@ -192,13 +206,13 @@ impl RowtimeFirst {
         let slot = self.slots[i];
         let state = &mut self.keys_state[slot as usize];
         match *state {
-            KeyState::Emitted => return,
+            KeyState::Emitted if !self.expiry.is_expired(slot) => return,
             KeyState::Waiting(other) if other.time <= time => return,
             KeyState::Waiting(other) => {
                 self.waiting.remove(&(other.time, other.arrival, slot));
                 self.store.remove(other.row);
             }
-            KeyState::New => {}
+            KeyState::New | KeyState::Emitted => {}
         }
         let arrival = self.arrivals;
         self.arrivals += 1;
@@ -237,6 +251,7 @@ impl Operator for RowtimeFirst {
 
     fn watermark(&mut self, watermark: i64, out: &mut Output<'_>) -> Result<()> {
         self.watermark = watermark;
+        self.expiry.begin(self.table.slot_bound());
         let no_input = RecordBatch::new_empty(self.changes.schema());
         while let Some((time, _, slot)) = self.waiting.first().copied() {
             if time > watermark {
@@ -250,12 +265,30 @@ impl Operator for RowtimeFirst {
                 self.store.remove(waiting.row);
             }
             *state = KeyState::Emitted;
+            self.expiry.touch(slot);
             if self.changes.is_full() {
                 self.changes.emit(&no_input, &self.codec, out)?;
             }
         }
         self.changes.emit(&no_input, &self.codec, out)?;
         out.watermark(watermark)
+    }
+
+    fn next_timer(&self) -> Option<i64> {
+        self.expiry.next_timer()
+    }
+
+    fn processing_time(&mut self, now_ms: i64, _out: &mut Output<'_>) -> Result<()> {
+        if self.expiry.begin_sweep(now_ms) {
+            for slot in 0..u32::try_from(self.keys_state.len()).unwrap_or(u32::MAX) {
+                let state = &mut self.keys_state[slot as usize];
+                if matches!(state, KeyState::Emitted) && self.expiry.is_expired(slot) {
+                    *state = KeyState::New;
+                    self.table.remove(slot);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
@@ -282,7 +315,9 @@ impl Operator for RowtimeFirst {
         let is_emitted = |slot: &u32| matches!(self.keys_state[*slot as usize], KeyState::Emitted);
         let emitted: Vec<u32> = self.table.slots().filter(is_emitted).collect();
         let len = emitted.len();
-        let columns = self.table.decode(&self.encoder, emitted)?;
+        let written = self.expiry.save(&emitted);
+        let mut columns = self.table.decode(&self.encoder, emitted)?;
+        columns.push(written);
         snapshot.add("emitted", keys, anonymous_batch(columns, len)?);
         Ok(snapshot)
     }
@@ -290,10 +325,13 @@ impl Operator for RowtimeFirst {
     fn restore(&mut self, state: RestoreState) -> Result<()> {
         self.watermark = state.watermark.unwrap_or(i64::MIN);
         for batch in state.batches("emitted") {
-            self.intern(batch.columns(), batch.num_rows())?;
+            let (keys, rest) = batch.columns().split_at(self.key.len());
+            let ([written], _) = leading_numbers::<1>(rest)?;
+            self.intern(keys, batch.num_rows())?;
             for slot in &self.slots {
                 self.keys_state[*slot as usize] = KeyState::Emitted;
             }
+            self.expiry.load(&self.slots, written);
         }
         for batch in state.batches("waiting") {
             let (keys, rows) = batch.columns().split_at(self.key.len());

@@ -105,3 +105,41 @@ fn the_last_by_event_time_is_updated_also_by_late_rows() {
          +U[10, a, 2025-03-01T10:00:06]",
     );
 }
+
+#[test]
+fn what_has_expired_is_first_again() {
+    let script = "+I|a|1
+        @time 4000
+        +I|a|2
+        @time 5000
+        +I|a|3
+        +I|a|4
+        @time 9500
+        +I|a|5
+        +I|b|6
+        @time 30000
+        +I|a|7";
+    let mut spec = spec(E, 0, DeduplicateOrder::Proctime, Keep::FirstRow);
+    spec.ttl_ms = Some(5000);
+    harness(E, spec.clone()).check(script, "+I[a, 1]\n+I[a, 3]\n+I[b, 6]\n+I[a, 7]");
+    spec.keep = Keep::LastRow;
+    harness(E, spec.clone()).check(
+        script,
+        "+I[a, 1]\n+U[a, 2]\n+U[a, 3]\n+U[a, 4]\n+U[a, 5]\n+I[b, 6]\n+I[a, 7]",
+    );
+    spec.generate_update_before = true;
+    harness(E, spec).check(
+        script,
+        "+I[a, 1]
+         -U[a, 1]
+         +U[a, 2]
+         -U[a, 2]
+         +U[a, 3]
+         -U[a, 3]
+         +U[a, 4]
+         -U[a, 4]
+         +U[a, 5]
+         +I[b, 6]
+         +I[a, 7]",
+    );
+}

@@ -18,10 +18,11 @@ use arrow::datatypes::{DataType as ArrowType, Int64Type};
 
 use self::sorted_rows::{Entry, Position, SortedRows};
 use super::changes::{Changes, Place};
-use super::last_rows::anonymous_batch;
+use super::expiry::Expiry;
+use super::last_rows::{anonymous_batch, leading_numbers};
 use super::{Operator, OperatorContext, StateSize};
 use crate::changelog::{ChangeBatch, RowKind};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::runtime::output::Output;
 use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
 use crate::state::rows::{EncodedRows, RowCodec, RowId, RowStore, check_columns};
@@ -132,6 +133,7 @@ pub struct Rank {
     table: KeyTable,
     /// By partition.
     partitions: Vec<Partition>,
+    expiry: Expiry,
     sort_codec: RowCodec,
     codec: RowCodec,
     row_keys: Option<RowKeys>,
@@ -286,6 +288,7 @@ impl Rank {
             table: encoder.table(),
             encoder,
             partitions: Vec::new(),
+            expiry: Expiry::new(spec.ttl_ms, &context.clock),
             sort_codec,
             codec: RowCodec::new(&types)?,
             types,
@@ -320,6 +323,7 @@ impl Rank {
             .intern(&self.keys, &mut self.slots, &mut self.fresh)?;
         self.partitions
             .resize(self.table.slot_bound(), Partition::default());
+        self.expiry.begin(self.table.slot_bound());
         if self.strategy != Strategy::Count {
             let sorts = select(columns, &self.order_by);
             self.sort_codec.encode(&sorts, len, &mut self.sorts)?;
@@ -342,6 +346,17 @@ impl Rank {
                 *partition = Partition::default();
                 self.table.remove(*slot);
             }
+        }
+    }
+
+    /// Forgets the rows of a partition.
+    fn clear(&mut self, slot: u32) {
+        let partition = std::mem::take(&mut self.partitions[slot as usize]);
+        for entry in partition.rows.iter() {
+            if let Some(row_keys) = &mut self.row_keys {
+                row_keys.forget(entry);
+            }
+            self.core.remove(entry);
         }
     }
 
@@ -412,6 +427,12 @@ impl Operator for Rank {
         self.begin(rows.columns(), batch.len())?;
         let ends = self.ends(rows.columns())?;
         for (i, kind) in batch.kinds().enumerate() {
+            if self.expiry.is_on() {
+                if self.expiry.is_expired(self.slots[i]) {
+                    self.clear(self.slots[i]);
+                }
+                self.expiry.touch(self.slots[i]);
+            }
             let end = self.end(i, ends.as_ref());
             self.row(i, kind, end);
             if self.core.changes.is_full() {
@@ -422,6 +443,28 @@ impl Operator for Rank {
         self.finish();
         self.core.changes.emit(rows, &self.codec, out)?;
         self.core.forget_all();
+        Ok(())
+    }
+
+    fn next_timer(&self) -> Option<i64> {
+        self.expiry.next_timer()
+    }
+
+    fn processing_time(&mut self, now_ms: i64, _out: &mut Output<'_>) -> Result<()> {
+        if self.expiry.begin_sweep(now_ms) {
+            let slots: Vec<u32> = self.table.slots().collect();
+            self.slots.clear();
+            for slot in slots {
+                if self.expiry.is_expired(slot) {
+                    self.clear(slot);
+                    self.table.remove(slot);
+                }
+            }
+            if let Some(row_keys) = &mut self.row_keys {
+                row_keys.slots.clear();
+                row_keys.finish();
+            }
+        }
         Ok(())
     }
 
@@ -441,7 +484,8 @@ impl Operator for Rank {
         columns.extend(self.codec.decode(bytes)?);
         snapshot.add("rows", keys, anonymous_batch(columns, rows.len())?);
 
-        if self.strategy == Strategy::Count || self.rank_end != self.constant_end() {
+        let variable = matches!(self.rank_end, RankEnd::Column(_));
+        if self.strategy == Strategy::Count || variable || self.expiry.is_on() {
             let mut columns = self.table.decode(&self.encoder, live.iter().copied())?;
             let partitions = live.iter().map(|slot| &self.partitions[*slot as usize]);
             let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
@@ -449,6 +493,7 @@ impl Operator for Rank {
             columns.push(Arc::new(Int64Array::from_iter_values(counts)));
             let ends: Int64Array = partitions.map(|p| p.end.map(number)).collect();
             columns.push(Arc::new(ends));
+            columns.push(self.expiry.save(&live));
             snapshot.add("partitions", keys, anonymous_batch(columns, live.len())?);
         }
         Ok(snapshot)
@@ -458,13 +503,7 @@ impl Operator for Rank {
         let keys = self.partition_by.len();
         for batch in state.batches("partitions") {
             let (columns, numbers) = batch.columns().split_at(keys);
-            let numbers: Option<Vec<_>> = numbers
-                .iter()
-                .map(|c| c.as_primitive_opt::<Int64Type>())
-                .collect();
-            let Some([counts, ends]) = numbers.as_deref() else {
-                return Err(Error::checkpoint("saved partitions have other columns"));
-            };
+            let ([counts, ends, written], _) = leading_numbers::<3>(numbers)?;
             self.encoder
                 .encode(columns, batch.num_rows(), &mut self.keys)?;
             self.table
@@ -476,6 +515,7 @@ impl Operator for Rank {
                 partition.count = counts.value(i).unsigned_abs();
                 partition.end = ends.is_valid(i).then(|| ends.value(i).unsigned_abs());
             }
+            self.expiry.load(&self.slots, written);
         }
         for batch in state.batches("rows") {
             let rows = &batch.columns()[keys..];
@@ -508,18 +548,10 @@ impl Operator for Rank {
             rows: self.core.store.len().max(self.table.len()),
             bytes: self.table.memory_size()
                 + self.core.store.memory_size()
+                + self.expiry.memory_size()
                 + self.partitions.capacity() * size_of::<Partition>()
                 + partitions.sum::<usize>()
                 + row_keys,
-        }
-    }
-}
-
-impl Rank {
-    fn constant_end(&self) -> RankEnd {
-        match self.rank_end {
-            RankEnd::Column(_) => RankEnd::Constant(0),
-            constant @ RankEnd::Constant(_) => constant,
         }
     }
 }

@@ -294,9 +294,11 @@ impl Core {
     }
 
     /// Frees the bytes of a row that has left its partition.
-    fn remove(&mut self, entry: Entry) {
+    pub(super) fn remove(&mut self, entry: Entry) {
         self.store.remove(entry.id);
-        self.places[entry.id.0 as usize] = None;
+        if let Some(place) = self.places.get_mut(entry.id.0 as usize) {
+            *place = None;
+        }
     }
 
     fn place_of_input(&self, i: usize) -> Place {

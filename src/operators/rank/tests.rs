@@ -964,3 +964,41 @@ fn all_ordered_columns_count() {
          +I[3, 40]",
     );
 }
+
+#[test]
+fn what_has_expired_is_not_ranked() {
+    let input = schema("k STRING, v INT");
+    let spec = RankSpec {
+        partition_by: vec![0],
+        order_by: order(&input, "v"),
+        schema: input,
+        strategy: RankStrategy::UpdateFast(vec![0, 1]),
+        rank_start: 1,
+        rank_end: RankEnd::Constant(2),
+        output_rank: false,
+        generate_update_before: true,
+        ttl_ms: Some(5000),
+        output: schema("k STRING, v INT"),
+    };
+    Harness::new("k STRING, v INT", "k STRING, v INT", move |context| {
+        Rank::new(&spec, context)
+    })
+    .check(
+        "+I|a|1
+         +I|a|2
+         +I|b|1
+         @time 4000
+         +I|b|2
+         @time 5000
+         +I|a|3
+         +I|b|3
+         @time 20000
+         +I|a|3",
+        "+I[a, 1]
+         +I[a, 2]
+         +I[b, 1]
+         +I[b, 2]
+         +I[a, 3]
+         +I[a, 3]",
+    );
+}
