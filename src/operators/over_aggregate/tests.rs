@@ -653,3 +653,43 @@ fn times_before_the_epoch_are_not_late() {
         &["1 1", "2 3"],
     );
 }
+
+#[test]
+fn what_has_expired_is_not_counted() {
+    let columns = "k STRING, v INT";
+    let script = "+I|a|1
+        +I|a|2
+        +I|b|4
+        @time 4000
+        +I|b|8
+        @time 5000
+        +I|a|16
+        +I|b|32
+        @time 30000
+        +I|b|64";
+    let harness = |order_by| {
+        let input = schema(columns);
+        let output = format!("{columns}, s INT");
+        let spec = OverAggregateSpec {
+            calls: vec![call(&input, "SUM(v)")],
+            input,
+            partition_by: vec![0],
+            order_by,
+            frame: ROWS,
+            ttl_ms: Some(5000),
+            output: schema(&output),
+        };
+        Harness::boxed(columns, &output, move |context| {
+            over_aggregate(&spec, context)
+        })
+    };
+    let expected = "+I[a, 1, 1]
+        +I[a, 2, 3]
+        +I[b, 4, 4]
+        +I[b, 8, 12]
+        +I[a, 16, 16]
+        +I[b, 32, 44]
+        +I[b, 64, 64]";
+    harness(OverOrder::Proctime).check(script, expected);
+    harness(by_p()).check(script, expected);
+}

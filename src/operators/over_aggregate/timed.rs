@@ -12,6 +12,7 @@ use super::{OverAggregateSpec, OverCall, OverFrame, OverOrder, aggregates};
 use crate::aggregates::{AggregateCall, AggregateSet, SetInput};
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
+use crate::operators::expiry::Expiry;
 use crate::operators::last_rows::{anonymous_batch, leading_numbers};
 use crate::operators::time::{rowtime, rowtimes};
 use crate::operators::{Operator, OperatorContext, StateSize};
@@ -43,6 +44,7 @@ pub(super) struct TimedOver {
     waiting: BTreeMap<i64, Vec<(u32, RowId)>>,
     /// When to look whether a partition can be forgotten.
     cleanups: BTreeSet<(i64, u32)>,
+    expiry: Expiry,
     watermark: i64,
     /// Schema of the input, and of the output.
     input: SchemaRef,
@@ -127,6 +129,11 @@ impl TimedOver {
             store: RowStore::default(),
             waiting: BTreeMap::new(),
             cleanups: BTreeSet::new(),
+            // A range of time forgets by itself.
+            expiry: match spec.frame {
+                OverFrame::Range(Some(_)) => Expiry::new(None, &context.clock),
+                _ => Expiry::new(spec.ttl_ms, &context.clock),
+            },
             watermark: i64::MIN,
             input: spec.input.to_arrow(),
             schema: spec.output.to_arrow(),
@@ -149,6 +156,7 @@ impl TimedOver {
         let bound = self.table.slot_bound();
         self.partitions.resize(bound, Partition::default());
         self.set.resize(bound.max(1));
+        self.expiry.begin(bound);
         Ok(())
     }
 
@@ -176,14 +184,34 @@ impl TimedOver {
         }
     }
 
-    fn forget(&mut self, key: u32) {
+    /// Makes a partition as if it had never had a row.
+    fn clear(&mut self, key: u32) {
         let partition = std::mem::take(&mut self.partitions[key as usize]);
         for (_, id) in partition.frame {
             self.store.remove(id);
         }
         self.set.clear(key);
         self.lags.clear(key);
+    }
+
+    fn forget(&mut self, key: u32) {
+        self.clear(key);
         self.table.remove(key);
+    }
+
+    /// Forgets partitions of the batch that have expired, and notes that the others are in use.
+    fn renew(&mut self) {
+        if !self.expiry.is_on() {
+            return;
+        }
+        let slots = std::mem::take(&mut self.slots);
+        for key in &slots {
+            if self.expiry.is_expired(*key) && self.partitions[*key as usize].waiting == 0 {
+                self.clear(*key);
+            }
+            self.expiry.touch(*key);
+        }
+        self.slots = slots;
     }
 
     /// Takes the rows of one time, partition by partition, into `due`.
@@ -419,6 +447,7 @@ impl Operator for TimedOver {
     fn process(&mut self, _port: usize, batch: ChangeBatch, out: &mut Output<'_>) -> Result<()> {
         let rows = batch.rows();
         self.begin(rows)?;
+        self.renew();
         let waits = self.rowtime.is_some() || matches!(self.frame, OverFrame::Range(Some(_)));
         if waits || self.is_bounded() {
             self.codec
@@ -473,16 +502,26 @@ impl Operator for TimedOver {
     }
 
     fn next_timer(&self) -> Option<i64> {
+        let expiry = self.expiry.next_timer();
         if self.rowtime.is_some() {
-            return None;
+            return expiry;
         }
         let rows = self.waiting.first_key_value().map(|(time, _)| *time);
         let cleanup = self.cleanups.first().map(|(time, _)| *time);
         let next = rows.into_iter().chain(cleanup).min();
-        next.map(|time| time.saturating_add(1))
+        let next = next.map(|time| time.saturating_add(1));
+        next.into_iter().chain(expiry).min()
     }
 
     fn processing_time(&mut self, now_ms: i64, out: &mut Output<'_>) -> Result<()> {
+        if self.expiry.begin_sweep(now_ms) {
+            let slots: Vec<u32> = self.table.slots().collect();
+            for key in slots {
+                if self.expiry.is_expired(key) && self.partitions[key as usize].waiting == 0 {
+                    self.forget(key);
+                }
+            }
+        }
         match self.rowtime {
             // Rows of one millisecond belong together: it must be over.
             None => self.fire(now_ms - 1, out),
@@ -512,6 +551,7 @@ impl Operator for TimedOver {
         columns.push(Arc::new(cleanup));
         let used = live.iter().map(|key| i64::from(partition(key).used));
         columns.push(Arc::new(Int64Array::from_iter_values(used)));
+        columns.push(self.expiry.save(&live));
         columns.extend(self.set.save(&live)?);
         snapshot.add(
             "partitions",
@@ -560,7 +600,7 @@ impl Operator for TimedOver {
         let key_count = self.partition_by.len();
         for batch in state.batches("partitions") {
             let (keys, rest) = batch.columns().split_at(key_count);
-            let ([done, cleanup, used], saved) = leading_numbers::<3>(rest)?;
+            let ([done, cleanup, used, written], saved) = leading_numbers::<4>(rest)?;
             self.intern(keys, batch.num_rows())?;
             for (i, key) in self.slots.iter().enumerate() {
                 let partition = &mut self.partitions[*key as usize];
@@ -568,6 +608,7 @@ impl Operator for TimedOver {
                 partition.cleanup = cleanup.is_valid(i).then(|| cleanup.value(i));
                 partition.used = used.value(i) == 1;
             }
+            self.expiry.load(&self.slots, written);
             self.set.load(&self.slots, saved)?;
         }
         for (table, waits) in [("frames", false), ("waiting", true)] {

@@ -16,7 +16,8 @@ use crate::aggregates::{AggregateKind, AggregateSet, SetInput};
 use crate::changelog::{ChangeBatch, RowKind};
 use crate::error::Result;
 use crate::operators::changes::{Changes, Place};
-use crate::operators::last_rows::anonymous_batch;
+use crate::operators::expiry::Expiry;
+use crate::operators::last_rows::{anonymous_batch, leading_numbers};
 use crate::operators::rank::SortColumn;
 use crate::operators::rank::sorted_rows::{Entry, Position, SortedRows};
 use crate::operators::{Operator, OperatorContext, StateSize};
@@ -36,6 +37,7 @@ pub(super) struct UntimedOver {
     encoder: KeyEncoder,
     table: KeyTable,
     partitions: Vec<SortedRows>,
+    expiry: Expiry,
     sort_codec: RowCodec,
     codec: RowCodec,
     store: RowStore,
@@ -201,6 +203,7 @@ impl UntimedOver {
             table: encoder.table(),
             encoder,
             partitions: Vec::new(),
+            expiry: Expiry::new(spec.ttl_ms, &context.clock),
             sort_codec,
             codec: RowCodec::new(&types)?,
             types,
@@ -242,7 +245,22 @@ impl UntimedOver {
             .intern(&self.keys, &mut self.slots, &mut self.fresh)?;
         self.partitions
             .resize(self.table.slot_bound(), SortedRows::default());
+        self.expiry.begin(self.table.slot_bound());
         Ok(())
+    }
+
+    /// Forgets the rows of a partition.
+    fn clear(&mut self, slot: u32) {
+        let rows = std::mem::take(&mut self.partitions[slot as usize]);
+        let mut last = None;
+        for entry in rows.iter() {
+            let group = self.groups.of(entry);
+            if last != Some(group) {
+                self.groups.release(group);
+                last = Some(group);
+            }
+            self.store.remove(entry.id);
+        }
     }
 
     fn insert(&mut self, i: usize) -> (Position, Entry) {
@@ -468,6 +486,12 @@ impl Operator for UntimedOver {
     fn process(&mut self, _port: usize, batch: ChangeBatch, out: &mut Output<'_>) -> Result<()> {
         self.begin(batch.rows().columns(), batch.len())?;
         for (i, kind) in batch.kinds().enumerate() {
+            if self.expiry.is_on() {
+                if self.expiry.is_expired(self.slots[i]) {
+                    self.clear(self.slots[i]);
+                }
+                self.expiry.touch(self.slots[i]);
+            }
             if kind.is_add() {
                 self.add(i, kind)?;
             } else if !self.withdraw(i)? {
@@ -481,6 +505,23 @@ impl Operator for UntimedOver {
         self.emit(batch.rows(), out)
     }
 
+    fn next_timer(&self) -> Option<i64> {
+        self.expiry.next_timer()
+    }
+
+    fn processing_time(&mut self, now_ms: i64, _out: &mut Output<'_>) -> Result<()> {
+        if self.expiry.begin_sweep(now_ms) {
+            let slots: Vec<u32> = self.table.slots().collect();
+            for slot in slots {
+                if self.expiry.is_expired(slot) {
+                    self.clear(slot);
+                    self.table.remove(slot);
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
         let mut snapshot = OperatorSnapshot::default();
         let (mut slots, mut rows) = (Vec::new(), Vec::new());
@@ -490,7 +531,9 @@ impl Operator for UntimedOver {
                 rows.push(entry);
             }
         }
+        let written = self.expiry.save(&slots);
         let mut columns = self.table.decode(&self.encoder, slots)?;
+        columns.push(written);
         let bytes = rows.iter().map(|entry| entry.row(&self.store));
         columns.extend(self.codec.decode(bytes)?);
         let keys = self.partition_by.len();
@@ -500,9 +543,11 @@ impl Operator for UntimedOver {
 
     fn restore(&mut self, state: RestoreState) -> Result<()> {
         for batch in state.batches("rows") {
-            let rows = &batch.columns()[self.partition_by.len()..];
+            let rest = &batch.columns()[self.partition_by.len()..];
+            let ([written], rows) = leading_numbers::<1>(rest)?;
             check_columns(rows, &self.types)?;
             self.begin(rows, batch.num_rows())?;
+            self.expiry.load(&self.slots, written);
             // Rows come in order: each is the last of its partition.
             for i in 0..batch.num_rows() {
                 let slot = self.slots[i] as usize;
