@@ -48,11 +48,9 @@ fn merge_kinds(a: &TypeKind, b: &TypeKind, rule: Rule) -> Option<TypeKind> {
     }
     Some(match (a, b) {
         (a, b) if a.is_numeric() && b.is_numeric() => merge_numeric(a, b, rule)?,
-        (T::Char(m), T::Char(n) | T::VarChar(n)) | (T::VarChar(m), T::Char(n) | T::VarChar(n)) => {
-            T::VarChar(*m.max(n))
-        }
-        (T::Binary(m), T::Binary(n) | T::VarBinary(n))
-        | (T::VarBinary(m), T::Binary(n) | T::VarBinary(n)) => T::VarBinary(*m.max(n)),
+        // Equal lengths and kinds were equal types.
+        (T::Char(m) | T::VarChar(m), T::Char(n) | T::VarChar(n)) => T::VarChar(*m.max(n)),
+        (T::Binary(m) | T::VarBinary(m), T::Binary(n) | T::VarBinary(n)) => T::VarBinary(*m.max(n)),
         (T::Time(m), T::Time(n)) => T::Time(*m.max(n)),
         (T::Timestamp(m), T::Timestamp(n)) => T::Timestamp(*m.max(n)),
         (T::TimestampLtz(m), T::TimestampLtz(n)) => T::TimestampLtz(*m.max(n)),

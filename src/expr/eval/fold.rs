@@ -60,7 +60,7 @@ fn compute(node: &Expr, env: &Environment) -> Result<ScalarValue> {
     };
     let value = match compile(node, env)?.evaluate(&[], &context)? {
         ColumnarValue::Scalar(value) => value,
-        array => ScalarValue::try_from_array(&into_array(array, 1)?, 0)?,
+        array @ ColumnarValue::Array(_) => ScalarValue::try_from_array(&into_array(array, 1)?, 0)?,
     };
     Ok(cut(value, &node.data_type.kind))
 }

@@ -14,7 +14,7 @@ pub(super) enum Matcher {
     /// It ends so.
     Suffix(String),
     /// It contains this.
-    Contains(Finder<'static>),
+    Contains(Box<Finder<'static>>),
     /// A sequence of parts.
     Parts(Vec<Part>),
     /// A regular expression on the whole text.
@@ -124,7 +124,7 @@ pub(super) fn like(pattern: &str, escape: Option<char>) -> Result<Matcher> {
         [Part::Any] => Some(Matcher::Prefix(String::new())),
         [Part::Any, inner @ .., Part::Any] => {
             let finder = |part: String| Finder::new(part.as_bytes()).into_owned();
-            text(inner).map(finder).map(Matcher::Contains)
+            text(inner).map(finder).map(Box::new).map(Matcher::Contains)
         }
         [Part::Any, inner @ ..] => text(inner).map(Matcher::Suffix),
         [inner @ .., Part::Any] => text(inner).map(Matcher::Prefix),

@@ -6,6 +6,7 @@ use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, BinaryBuilder, BooleanBuilder,
     PrimitiveBuilder, StringArray, StringBuilder,
 };
+use arrow::buffer::{Buffer, OffsetBuffer};
 use arrow::datatypes::{
     DataType as ArrowType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type,
     Int16Type, Int32Type, Int64Type, Time32MillisecondType, TimestampMicrosecondType,
@@ -13,7 +14,7 @@ use arrow::datatypes::{
 };
 
 use super::{Context, Convert, unreadable};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::types::TypeKind;
 use crate::types::calendar::local_to_instant;
 use crate::types::data_type::MAX_LENGTH;
@@ -102,6 +103,9 @@ pub(super) fn to_string(from: &TypeKind, to: &TypeKind, context: &Context) -> Co
     let from = from.clone().nullable();
     let printer = Printer::new(&from, Style::Cast, context.env.time_zone);
     Box::new(move |array| {
+        if matches!(fit, Fit::Free) {
+            return print(&printer, array);
+        }
         let mut texts = Texts::new(fit, array.len());
         let mut text = String::new();
         for row in 0..array.len() {
@@ -115,6 +119,24 @@ pub(super) fn to_string(from: &TypeKind, to: &TypeKind, context: &Context) -> Co
         }
         Ok(texts.finish())
     })
+}
+
+/// The text of every value, one behind the other.
+fn print(printer: &Printer, array: &ArrayRef) -> Result<ArrayRef> {
+    let mut text = String::with_capacity(array.len() * 16);
+    let mut offsets = Vec::with_capacity(array.len() + 1);
+    offsets.push(0);
+    for row in 0..array.len() {
+        if array.is_valid(row) {
+            printer.write(array, row, &mut text);
+        }
+        let end = i32::try_from(text.len());
+        offsets.push(end.map_err(|_| Error::execution("a column of text is past 2 GiB"))?);
+    }
+    let offsets = OffsetBuffer::new(offsets.into());
+    let values = Buffer::from(text.into_bytes());
+    let nulls = array.logical_nulls();
+    Ok(Arc::new(StringArray::try_new(offsets, values, nulls)?))
 }
 
 /// Text of another length; `None` if every value fits.

@@ -200,6 +200,8 @@ fn whole(exponent: i32, fraction: u64, significant: i32) -> Digits {
 }
 
 /// The largest whole number below the decimal logarithm, perhaps one more: Java's estimate.
+// The constants are Java's.
+#[allow(clippy::approx_constant)]
 fn estimate(fraction: u64, exponent: i32) -> i32 {
     let one = 1023u64 << FRACTION;
     let mantissa = f64::from_bits(one | fraction & ((1 << FRACTION) - 1));

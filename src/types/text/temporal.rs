@@ -75,8 +75,8 @@ impl Clock {
 fn write_nanos(nano: u32, out: &mut String) {
     let (value, digits) = match nano {
         0 => return,
-        _ if nano % 1_000_000 == 0 => (nano / 1_000_000, 3),
-        _ if nano % 1000 == 0 => (nano / 1000, 6),
+        _ if nano.is_multiple_of(1_000_000) => (nano / 1_000_000, 3),
+        _ if nano.is_multiple_of(1000) => (nano / 1000, 6),
         _ => (nano, 9),
     };
     out.push('.');
@@ -134,7 +134,7 @@ impl Moment {
         self.clock().write_hms(out);
         let mut digits = 9usize;
         let mut nano = self.nano;
-        while digits > usize::from(precision) && nano % 10 == 0 {
+        while digits > usize::from(precision) && nano.is_multiple_of(10) {
             nano /= 10;
             digits -= 1;
         }
