@@ -5,6 +5,8 @@
 //! each other without a row of NULLs in between. The right side goes first, but in a right join; the
 //! rows of a side follow the order of Flink's maps.
 
+use std::sync::Arc;
+
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow::buffer::NullBuffer;
 use arrow::compute::concat_batches;
@@ -153,7 +155,11 @@ impl Bundle {
 impl Waiting {
     fn fold(&mut self, batch: RecordBatch, kinds: Vec<RowKind>) -> Result<Folded> {
         self.updates_in_pairs |= kinds.contains(&RowKind::UpdateBefore);
-        let columns: Vec<ArrayRef> = self.keys.iter().map(|c| batch.column(*c).clone()).collect();
+        let columns: Vec<ArrayRef> = self
+            .keys
+            .iter()
+            .map(|c| Arc::clone(batch.column(*c)))
+            .collect();
         let (mut keys, mut rows) = (BinaryRows::default(), BinaryRows::default());
         self.key_codec
             .encode(&columns, batch.num_rows(), &mut keys)?;

@@ -1,5 +1,7 @@
 //! The join keys of both sides: what a row is found by.
 
+use std::sync::Arc;
+
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 
@@ -62,7 +64,7 @@ impl JoinKeys {
         batch: &RecordBatch,
     ) -> Result<Option<BooleanBuffer>> {
         let keys = &self.columns[port];
-        let columns: Vec<ArrayRef> = keys.iter().map(|c| batch.column(*c).clone()).collect();
+        let columns: Vec<ArrayRef> = keys.iter().map(|c| Arc::clone(batch.column(*c))).collect();
         self.intern_columns(&columns, batch.num_rows())?;
         let valid = columns
             .iter()

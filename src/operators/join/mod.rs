@@ -1,10 +1,9 @@
 //! The regular join: both sides are remembered for ever (or for their TTL), every row meets what is
 //! there of the other side. Inner, outer, semi and anti; with or without keys.
 //!
-//! - [`probe`]: the algorithm, one batch against the other side's state,
-//! - [`side`]: that state; [`group`]: its rows of one join key,
-//! - [`condition`]: what else must hold of a pair; [`changes`]: what is emitted,
-//! - [`bundle`]: mini-batch.
+//! The algorithm, one batch against the other side's state, is in [`probe`]; that state in [`side`],
+//! its rows of one join key in [`group`]; what else must hold of a pair in [`condition`]; what is
+//! emitted in [`changes`]; mini-batch in [`bundle`].
 //!
 //! Kinds and order of the changes are those of Flink: an inner join passes the input's kinds on; an
 //! outer join emits `+I` and `-D` (and `-U` of its inner side), with a row of NULLs that comes and

@@ -1,6 +1,7 @@
 //! Rows that were looked up, by key, for a while.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::take;
@@ -91,7 +92,7 @@ impl Cache {
         let bytes: Vec<_> = ids.iter().map(|id| self.rows.get(*id)).collect();
         let columns = self.codec.decode(&bytes)?;
         let options = RecordBatchOptions::new().with_row_count(Some(found_by.len()));
-        let rows = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?;
+        let rows = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
         self.evict(&slots);
         Ok(LookedUp {
             keys: UInt32Array::from(found_by),
