@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
+use crate::state::key_group::DEFAULT_MAX_PARALLELISM;
 use crate::types::cast::Environment;
 
 /// Settings by key.
@@ -66,6 +67,14 @@ const CHECKED: &[(&str, Kind)] = &[
     ("table.exec.emit.late-fire.enabled", Kind::Bool),
     ("table.exec.emit.late-fire.delay", Kind::Duration),
     ("table.exec.emit.allow-lateness", Kind::Duration),
+    ("execution.checkpointing.interval", Kind::Duration),
+    ("execution.checkpointing.min-pause", Kind::Duration),
+    ("execution.checkpointing.timeout", Kind::Duration),
+    (
+        "execution.checkpointing.mode",
+        Kind::OneOf(&["EXACTLY_ONCE", "AT_LEAST_ONCE"]),
+    ),
+    ("execution.checkpointing.num-retained", Kind::Int),
     ("parallelism.default", Kind::Int),
     ("pipeline.max-parallelism", Kind::Int),
     ("pipeline.auto-watermark-interval", Kind::Duration),
@@ -160,6 +169,15 @@ impl Configuration {
     pub fn state_ttl(&self) -> Option<i64> {
         self.duration_ms("table.exec.state.ttl")
             .filter(|ms| *ms > 0)
+    }
+
+    /// `pipeline.max-parallelism`.
+    #[must_use]
+    pub fn max_parallelism(&self) -> u16 {
+        let set = self.int("pipeline.max-parallelism").filter(|n| *n > 0);
+        set.map_or(DEFAULT_MAX_PARALLELISM, |n| {
+            u16::try_from(n).unwrap_or(u16::MAX)
+        })
     }
 
     /// `parallelism.default`.

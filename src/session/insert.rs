@@ -56,7 +56,9 @@ impl Session {
             names.push(self.insert_target(insert)?.path.to_string());
         }
         let name = format!("insert-into_{}", names.join(","));
-        let handle = Job::start(translator.finish(), self.job_config(&name))?;
+        let mut config = self.job_config(&name);
+        self.add_checkpoints(&mut config)?;
+        let handle = Job::start(translator.finish(), config)?;
         Ok(InsertJob { name, handle })
     }
 

@@ -10,6 +10,7 @@
 //! # Ok::<(), ebbflow::error::Error>(())
 //! ```
 
+mod checkpointing;
 mod create_table;
 mod insert;
 mod push;
@@ -151,6 +152,7 @@ impl Session {
                 .config
                 .mini_batch()
                 .map(|(_, ms)| std::time::Duration::from_millis(ms.unsigned_abs())),
+            max_parallelism: self.config.max_parallelism(),
             checks: match self.config.state_ttl() {
                 // What has expired is withdrawn all the same.
                 Some(_) => EdgeChecks::default().min(EdgeChecks::Cheap),
