@@ -126,7 +126,6 @@ impl Part {
             Self::Millisecond => millis % 1000,
             Self::Microsecond => millis % 1000 * 1000,
             Self::Nanosecond => millis % 1000 * 1_000_000,
-            Self::Epoch => millis / 1000,
             _ => return None,
         })
     }

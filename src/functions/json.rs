@@ -26,7 +26,6 @@ use crate::types::{DataType, TypeKind};
 
 pub(super) static FUNCTIONS: &[Builtin] = &[
     IS_JSON,
-    IS_JSON.alias("IS_JSON", "IS_JSON(s STRING [, kind STRING])"),
     Builtin::new(
         "JSON_EXISTS",
         "JSON_EXISTS(json STRING, path STRING [{TRUE | FALSE | UNKNOWN | ERROR} ON ERROR])",
@@ -152,19 +151,14 @@ const IS_JSON: Builtin = Builtin::new(
     "s IS JSON [VALUE | OBJECT | ARRAY | SCALAR]",
     "Whether the text is JSON of that kind.",
     Custom(|builtin, args| {
-        texts(builtin, args, 1)?;
+        texts(builtin, args, 2)?;
         Ok(Signature {
             args: types(args),
             returns: TypeKind::Boolean.not_null(),
         })
     }),
     |call| {
-        let kind = match call.args.len() {
-            1 => "VALUE",
-            _ => marker(call.args, 1)?,
-        }
-        .to_ascii_uppercase();
-        let test: fn(&Value) -> bool = match kind.as_str() {
+        let test: fn(&Value) -> bool = match marker(call.args, 1)? {
             "OBJECT" => Value::is_object,
             "ARRAY" => Value::is_array,
             "SCALAR" => is_scalar,
@@ -260,7 +254,8 @@ impl JsonPath {
             Ok(_) => {
                 Err("Strict jsonpath mode requires a non empty returned value, but is null".into())
             }
-            Err(_) if self.lax => Ok(None),
+            Err(_) if self.lax && path.is_definite() => Ok(None),
+            Err(_) if self.lax => Ok(Some(Cow::Owned(Value::Array(Vec::new())))),
             Err(reason) => Err(reason),
         }
     }

@@ -57,7 +57,7 @@ impl Path {
     }
 
     /// Whether it leads to one value at most.
-    fn is_definite(&self) -> bool {
+    pub(super) fn is_definite(&self) -> bool {
         let last = self.tokens.len().saturating_sub(1);
         self.tokens
             .iter()

@@ -289,12 +289,14 @@ fn prepare_sign(call: &Call<'_>) -> Result<Kernel> {
     })
 }
 
-/// Pairs of digits as bytes; the first one stands alone if the number is odd.
+/// Pairs of digits as bytes. The first of an odd number of digits is not looked at but for being one:
+/// its byte is 0.
 fn unhex(digits: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let digit = |b: u8| char::from(b).to_digit(16).map(|d| d as u8);
     let (first, pairs) = digits.split_at(digits.len() % 2);
     for b in first {
-        out.push(digit(*b)?);
+        digit(*b)?;
+        out.push(0);
     }
     for pair in pairs.chunks_exact(2) {
         out.push(digit(pair[0])? << 4 | digit(pair[1])?);
@@ -331,6 +333,8 @@ mod tests {
         check("HEX", args!["AbcÜ"], "416263C39C");
         check("BIN", args![5], "101");
         check("UNHEX", args!["4a4B"], "4a4b");
+        check("UNHEX", args!["abc"], "00bc");
+        check("UNHEX", args!["z12"], "NULL");
         check("UNHEX", args!["zz"], "NULL");
     }
 }

@@ -94,7 +94,7 @@ struct Url<'a> {
     authority: Option<&'a str>,
     user_info: Option<&'a str>,
     host: &'a str,
-    path: String,
+    path: &'a str,
     query: Option<&'a str>,
     reference: Option<&'a str>,
 }
@@ -142,7 +142,7 @@ impl<'a> Url<'a> {
             authority,
             user_info,
             host,
-            path: normalized(path),
+            path,
             query,
             reference,
         })
@@ -151,13 +151,13 @@ impl<'a> Url<'a> {
     fn part(&self, name: &str) -> Option<String> {
         match name {
             "HOST" => Some(self.host.to_string()),
-            "PATH" => Some(self.path.clone()),
+            "PATH" => Some(self.path.to_string()),
             "QUERY" => self.query.map(str::to_string),
             "REF" => self.reference.map(str::to_string),
             "PROTOCOL" => Some(self.protocol.clone()),
             "FILE" => Some(match self.query {
                 Some(query) => format!("{}?{query}", self.path),
-                None => self.path.clone(),
+                None => self.path.to_string(),
             }),
             "AUTHORITY" => self.authority.map(str::to_string),
             "USERINFO" => self.user_info.map(str::to_string),
@@ -181,34 +181,6 @@ fn host_of(text: &str) -> Option<&str> {
         None | Some("") => Some(host),
         Some(port) => port.parse::<u32>().ok().map(|_| host),
     }
-}
-
-/// The path without `.` and `..` between its slashes.
-fn normalized(path: &str) -> String {
-    if !path.contains("/.") {
-        return path.to_string();
-    }
-    let mut path = path.to_string();
-    while let Some(at) = path.find("/./") {
-        path.replace_range(at..at + 2, "");
-    }
-    let mut from = 0;
-    while let Some(at) = path[from..].find("/../").map(|at| at + from) {
-        match path[..at].rfind('/') {
-            Some(start) => {
-                path.replace_range(start..at + 3, "");
-                from = 0;
-            }
-            None => from = at + 3,
-        }
-    }
-    if let Some(start) = path.strip_suffix("/..").and_then(|p| p.rfind('/')) {
-        path.truncate(start + 1);
-    }
-    if path.ends_with("/.") {
-        path.truncate(path.len() - 1);
-    }
-    path
 }
 
 fn encode(s: &str, out: &mut String) {
@@ -304,7 +276,6 @@ mod tests {
         for none in ["not a url", "jdbc:x", "http://a:b", "//x/y"] {
             assert_eq!(Url::parse(none), None, "{none}");
         }
-        assert_eq!(normalized("/a/./b/../c"), "/a/c");
     }
 
     #[test]
