@@ -164,10 +164,10 @@ fn prepare_date_format(call: &Call<'_>) -> Result<Kernel> {
     let Some(form) = TimeForm::new(call.kind(0), call.env) else {
         let patterns = Patterns::of(call, 1, SimpleDateFormat::new)?;
         let read = SimpleDateFormat::new(DEFAULT)?;
-        return Ok(arrays(move |c, ctx| {
+        return Ok(arrays(move |c, _| {
             let (s, pattern) = (c.column::<Text>(0)?, c.column::<Text>(1)?);
             collect_text(c.rows, c.nulls().as_ref(), |i, out| {
-                let Some(millis) = read.parse(s.value(i), Zone::Fixed(0), ctx.now_ms) else {
+                let Some(millis) = read.parse(s.value(i), Zone::Fixed(0)) else {
                     return Ok(None);
                 };
                 let write = patterns.get(Some(pattern.value(i)))?;
@@ -190,11 +190,11 @@ fn prepare_to_date(call: &Call<'_>) -> Result<Kernel> {
     }
     let patterns = Patterns::of(call, 1, SimpleDateFormat::new)?;
     let to = call.returns.to_arrow();
-    Ok(columns(move |c, ctx| {
+    Ok(columns(move |c, _| {
         let (s, pattern) = (c.column::<Text>(0)?, c.column::<Text>(1)?);
         collect::<Date>(c.rows, c.nulls().as_ref(), &to, |i| {
             let format = patterns.get(Some(pattern.value(i)))?;
-            let millis = format.parse(s.value(i), Zone::Fixed(0), ctx.now_ms);
+            let millis = format.parse(s.value(i), Zone::Fixed(0));
             Ok(millis.and_then(|ms| i32::try_from(ms.div_euclid(86_400_000)).ok()))
         })
     }))
@@ -453,12 +453,12 @@ fn prepare_unix_timestamp(call: &Call<'_>) -> Result<Kernel> {
     let zone = Zone::Region(call.env.time_zone);
     let given = call.args.len() == 2;
     let to = call.returns.to_arrow();
-    Ok(columns(move |c, ctx| {
+    Ok(columns(move |c, _| {
         let s = c.column::<Text>(0)?;
         let pattern = given.then(|| c.column::<Text>(1)).transpose()?;
         collect::<BigInt>(c.rows, c.nulls().as_ref(), &to, |i| {
             let format = patterns.get(pattern.as_ref().map(|p| p.value(i)))?;
-            let millis = format.parse(s.value(i), zone, ctx.now_ms);
+            let millis = format.parse(s.value(i), zone);
             Ok(Some(millis.map_or(i64::MIN, |ms| ms / 1000)))
         })
     }))
@@ -493,13 +493,13 @@ fn prepare_convert_tz(call: &Call<'_>) -> Result<Kernel> {
     let format = SimpleDateFormat::new(DEFAULT)?;
     let constant = |arg: usize| call.text_literal(arg).map(Zone::lenient);
     let (from, to) = (constant(1), constant(2));
-    Ok(arrays(move |c, ctx| {
+    Ok(arrays(move |c, _| {
         let s = c.column::<Text>(0)?;
         let (from_id, to_id) = (c.column::<Text>(1)?, c.column::<Text>(2)?);
         collect_text(c.rows, c.nulls().as_ref(), |i, out| {
             let from = from.unwrap_or_else(|| Zone::lenient(from_id.value(i)));
             let to = to.unwrap_or_else(|| Zone::lenient(to_id.value(i)));
-            let millis = format.parse(s.value(i), from, ctx.now_ms);
+            let millis = format.parse(s.value(i), from);
             Ok(millis.map(|millis| format.format(millis, to, out)))
         })
     }))

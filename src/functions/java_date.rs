@@ -159,8 +159,8 @@ impl SimpleDateFormat {
     }
 
     /// The instant (ms since the epoch) of the text on a clock in `zone`; `None` if it does not follow
-    /// the pattern. `now` (ms) says in which century two digits of a year lie.
-    pub(super) fn parse(&self, text: &str, zone: Zone, now: i64) -> Option<i64> {
+    /// the pattern.
+    pub(super) fn parse(&self, text: &str, zone: Zone) -> Option<i64> {
         let mut parsed = Parsed::default();
         let mut rest = text;
         for (i, item) in self.items.iter().enumerate() {
@@ -169,7 +169,7 @@ impl SimpleDateFormat {
                 Item::Field(letter, count) => {
                     let obey = self.items.get(i + 1).is_some_and(Item::is_number);
                     let rest = rest.trim_start_matches([' ', '\t']);
-                    parsed.read(*letter, *count, obey, rest, now)?
+                    parsed.read(*letter, *count, obey, rest)?
                 }
             };
         }
@@ -205,7 +205,6 @@ impl Parsed {
         count: usize,
         obey: bool,
         text: &'a str,
-        now: i64,
     ) -> Option<&'a str> {
         if text.is_empty() {
             return None;
@@ -240,7 +239,7 @@ impl Parsed {
                 let digits = &text[..text.len() - rest.len()];
                 let two = digits.len() == 2 && digits.bytes().all(|b| b.is_ascii_digit());
                 self.year = Some(if count <= 2 && two {
-                    full_year(value, now)
+                    full_year(value)
                 } else {
                     value
                 });
@@ -289,12 +288,14 @@ impl Parsed {
     }
 }
 
-/// The year of two digits: at most 20 years ahead.
-fn full_year(value: i64, now: i64) -> i64 {
-    let (this_year, _, _) = civil_from_days(now.div_euclid(86_400_000));
-    let start = this_year - 80;
-    let year = start / 100 * 100 + value;
-    if year < start { year + 100 } else { year }
+/// The year of two digits: 1946 to 2045. Java's hundred years move with the clock; a function that does not
+/// read the clock gives the same today and tomorrow.
+fn full_year(value: i64) -> i64 {
+    if value < 46 {
+        2000 + value
+    } else {
+        1900 + value
+    }
 }
 
 fn read_integer(text: &str, width: Option<usize>) -> Option<(i64, &str)> {
@@ -373,7 +374,7 @@ mod tests {
 
     fn seconds(pattern: &str, text: &str) -> Option<i64> {
         let format = SimpleDateFormat::new(pattern).expect("a valid pattern");
-        format.parse(text, UTC, NOW).map(|ms| ms / 1000)
+        format.parse(text, UTC).map(|ms| ms / 1000)
     }
 
     #[test]
