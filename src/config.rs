@@ -78,11 +78,21 @@ const CHECKED: &[(&str, Kind)] = &[
     ("parallelism.default", Kind::Int),
     ("pipeline.max-parallelism", Kind::Int),
     ("pipeline.auto-watermark-interval", Kind::Duration),
+    (
+        "sql-client.execution.result-mode",
+        Kind::OneOf(&["tableau", "changelog", "table"]),
+    ),
+    ("sql-client.display.max-column-width", Kind::Int),
     ("state.memory.limit", Kind::Memory),
     ("execution.batch-size", Kind::Int),
 ];
 
 impl Configuration {
+    /// The keys whose values are checked, for completion.
+    pub(crate) fn known_keys() -> impl Iterator<Item = &'static str> {
+        CHECKED.iter().map(|(key, _)| *key)
+    }
+
     /// Sets a key.
     ///
     /// # Errors

@@ -2,16 +2,19 @@
 //!
 //! - [`run`]: runs a script,
 //! - [`explain`]: shows plans,
+//! - [`test`]: runs test files,
 //! - [`shell`]: one statement and what it shows, shared with the REPL,
-//! - [`tableau`], [`progress`], [`signals`], [`settings`]: what these are made of.
+//! - [`tableau`], [`live`], [`progress`], [`signals`], [`settings`]: what these are made of.
 
 mod explain;
+mod live;
 mod progress;
 mod run;
 mod settings;
 pub(crate) mod shell;
 pub(crate) mod signals;
 pub(crate) mod tableau;
+mod test;
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -64,6 +67,14 @@ enum Command {
         /// Prints each statement with what it gave, in a form to compare.
         #[arg(long)]
         transcript: bool,
+    },
+    /// Starts the interactive prompt; so does no command at all.
+    Repl,
+    /// Runs test files: .slt, and .sql with a .out beside it.
+    Test {
+        /// Files and folders.
+        #[arg(required = true)]
+        paths: Vec<PathBuf>,
     },
     /// Shows the plans of a script's queries without running them.
     Explain {
@@ -137,7 +148,17 @@ pub fn main() -> ExitCode {
         }) => with_text(Some(&file), &[], |text| {
             explain::explain(text, changelog_mode, &common)
         }),
-        None => true,
+        Some(Command::Test { paths }) => test::test(&paths, common.quiet).unwrap_or_else(|e| {
+            report(&e, "", None);
+            false
+        }),
+        None | Some(Command::Repl) => match common.session(ConnectorContext::default()) {
+            Ok(session) => crate::repl::run(session),
+            Err(e) => {
+                report(&e, "", None);
+                false
+            }
+        },
     };
     if well {
         ExitCode::SUCCESS

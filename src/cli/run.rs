@@ -67,7 +67,7 @@ pub(super) fn run(text: &Text, common: &Common) -> bool {
             break;
         }
         match shell.execute(statement.text) {
-            Ok(Next::Statement) => {}
+            Ok(Next::Shown | Next::Done) => {}
             Ok(Next::Quit) => break,
             Ok(Next::Job(job)) => {
                 shell.stopper.watch(job.handle());

@@ -2,8 +2,9 @@
 
 use std::io::{self, BufWriter, Write};
 
+use super::live;
 use super::signals::Stopper;
-use super::tableau::{Cells, ChangeTable, MAX_COLUMN_WIDTH, NULL, rows, write_table};
+use super::tableau::{ChangeTable, MAX_COLUMN_WIDTH, rows};
 use crate::error::{Error, Result};
 use crate::runtime::job::JobHandle;
 use crate::session::{InsertJob, Query, Session, StatementResult};
@@ -12,8 +13,10 @@ use crate::types::text::RowPrinter;
 /// What the caller has to do next.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// The next statement.
-    Statement,
+    /// The statement has shown what it had to show.
+    Shown,
+    /// The statement is done; there was nothing to show.
+    Done,
     /// A job runs on.
     Job(InsertJob),
     /// End.
@@ -37,6 +40,8 @@ pub(crate) struct Shell {
     pub(crate) stopper: Stopper,
     /// Jobs and queries that have been started, for the summary.
     pub(crate) started: Vec<JobHandle>,
+    /// Lines of the terminal, if there is one.
+    pub(crate) height: Option<usize>,
 }
 
 impl Shell {
@@ -45,6 +50,7 @@ impl Shell {
             session,
             stopper: Stopper::default(),
             started: Vec::new(),
+            height: None,
         }
     }
 
@@ -54,14 +60,14 @@ impl Shell {
     /// When the statement or its query fails, or standard output does.
     pub(crate) fn execute(&mut self, sql: &str) -> Result<Next> {
         let next = match self.session.execute(sql)? {
-            StatementResult::Done => Next::Statement,
+            StatementResult::Done => Next::Done,
             StatementResult::Quit => Next::Quit,
             StatementResult::Lines(lines) => {
                 let mut out = io::stdout().lock();
                 for line in lines {
                     writeln!(out, "{line}").map_err(closed)?;
                 }
-                Next::Statement
+                Next::Shown
             }
             StatementResult::Job(job) => {
                 self.started.push(job.handle().clone());
@@ -71,7 +77,7 @@ impl Shell {
                 self.started.push(query.job().clone());
                 self.stopper.watch(query.job());
                 self.show_query(query)?;
-                Next::Statement
+                Next::Shown
             }
         };
         Ok(next)
@@ -99,8 +105,16 @@ impl Shell {
 
     fn show_query(&self, query: Query) -> Result<()> {
         match self.result_mode() {
-            ResultMode::Tableau | ResultMode::Table => self.show_tableau(query),
+            ResultMode::Tableau => self.show_tableau(query),
             ResultMode::Changelog => show_changelog(query),
+            ResultMode::Table => live::show(
+                query,
+                live::Frame {
+                    zone: self.session.config().time_zone(),
+                    max_width: self.max_column_width(),
+                    height: self.height.unwrap_or(24),
+                },
+            ),
         }
     }
 

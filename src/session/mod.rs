@@ -115,6 +115,14 @@ impl Session {
         self.execute_statement(statement)
     }
 
+    /// Runs a statement that is parsed already.
+    pub(crate) fn execute_parsed(
+        &mut self,
+        statement: crate::sql::Statement,
+    ) -> Result<StatementResult> {
+        self.execute_statement(statement)
+    }
+
     /// Starts a query.
     ///
     /// # Errors

@@ -91,6 +91,11 @@ pub(super) const NILADIC: &[&str] = &[
     "USER",
 ];
 
+/// All reserved words, in upper case.
+pub(crate) fn all() -> impl Iterator<Item = &'static str> {
+    RESERVED.iter().copied()
+}
+
 /// Whether `word`, in upper case, is reserved.
 #[must_use]
 pub fn is_reserved(word: &str) -> bool {

@@ -60,7 +60,7 @@
 pub mod ast;
 mod escapes;
 pub mod hints;
-mod keywords;
+pub(crate) mod keywords;
 mod lexer;
 pub mod parser;
 pub mod script;

@@ -66,6 +66,15 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the pattern is valid")
 }
 
+impl Block {
+    /// Header and rows of a query, for a diff; empty for other statements.
+    #[must_use]
+    pub fn result(&self) -> Vec<String> {
+        let header = self.header.iter().map(|header| format!("# {header}"));
+        header.chain(self.rows.iter().cloned()).collect()
+    }
+}
+
 /// Cuts a transcript into its statements.
 #[must_use]
 pub fn parse(transcript: &str) -> Vec<Block> {

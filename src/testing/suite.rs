@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::compare::{Block, Comparison, difference, header, parse};
+use super::diff::{Colours, unified};
 use super::transcript;
 use crate::error::{Error, Result};
 
@@ -190,7 +191,9 @@ impl Case {
         let mut outcome = Outcome::default();
         for (i, want) in want.iter().enumerate() {
             let why = match got.get(i) {
-                Some(got) => difference(comparison, want, got),
+                Some(got) => {
+                    difference(comparison, want, got).map(|why| with_diff(&why, want, got))
+                }
                 None => Some("the script stopped before this statement".into()),
             };
             match (why, self.excused.contains_key(&(i + 1))) {
@@ -209,4 +212,13 @@ impl Case {
         }
         outcome
     }
+}
+
+/// `why`, and both results where they have several rows.
+fn with_diff(why: &str, want: &Block, got: &Block) -> String {
+    let (want, got) = (want.result(), got.result());
+    if want.len() < 3 || got.len() < 2 {
+        return why.into();
+    }
+    format!("{why}\n{}", unified(&want, &got, Colours::Off))
 }
