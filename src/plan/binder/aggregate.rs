@@ -150,7 +150,11 @@ impl Binder<'_> {
         {
             args.push(self.call("JSON_STRING", vec![value])?);
         }
-        let infos: Vec<Arg> = args.iter().map(arg_info).collect();
+        let folded = args
+            .iter()
+            .map(|a| self.fold(a.clone()))
+            .collect::<Result<Vec<_>>>()?;
+        let infos: Vec<Arg> = folded.iter().map(arg_info).collect();
         let function = aggregates::resolve(name, &infos, context)?;
         let args = function
             .positions()
@@ -247,6 +251,14 @@ impl Binder<'_> {
                 })
                 .collect();
         }
+        // equal grouping sets count once
+        let mut sets: Vec<Vec<usize>> = Vec::new();
+        for set in std::mem::take(&mut group.sets) {
+            if !sets.contains(&set) {
+                sets.push(set);
+            }
+        }
+        group.sets = sets;
         group.times = group
             .keys
             .iter()

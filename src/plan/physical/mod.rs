@@ -29,6 +29,7 @@ use crate::changelog::ChangelogMode;
 use crate::connectors::{TableSink, TableSource};
 use crate::expr::Expr;
 use crate::operators::deduplicate::{DeduplicateOrder, Keep};
+use crate::operators::group_window_aggregate::EmitStrategy;
 use crate::operators::join::{JoinType, UniqueKey};
 use crate::operators::over_aggregate::{OverCall, OverFrame, OverOrder};
 use crate::operators::rank::RankStrategy;
@@ -292,6 +293,8 @@ pub enum StreamNode {
         windowing: Windowing,
         /// Columns of the window behind keys and calls.
         properties: Vec<WindowProperty>,
+        /// When the deprecated group windows fire; `None` for windows of a table function.
+        emit: Option<EmitStrategy>,
     },
     /// `ChangelogNormalize`.
     ChangelogNormalize {
@@ -350,6 +353,7 @@ impl StreamNode {
             Self::Deduplicate { .. } => "Deduplicate",
             Self::TemporalSort { .. } => "TemporalSort",
             Self::WindowTableFunction { .. } => "WindowTableFunction",
+            Self::WindowAggregate { emit: Some(_), .. } => "GroupWindowAggregate",
             Self::WindowAggregate { .. } => "WindowAggregate",
             Self::ChangelogNormalize { .. } => "ChangelogNormalize",
             Self::DropUpdateBefore => "DropUpdateBefore",

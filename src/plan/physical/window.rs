@@ -5,6 +5,7 @@ use super::{Planner, StreamNode, StreamPlan};
 use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
+use crate::operators::group_window_aggregate::EmitStrategy;
 use crate::operators::window_aggregate::{WindowProperty, WindowSource};
 use crate::operators::windowing::{WindowKind, WindowTime, Windowing};
 use crate::plan::logical::{AggregateCall, WindowSpec};
@@ -62,6 +63,7 @@ pub(super) fn window_columns(plan: &StreamPlan) -> Option<WindowColumns> {
             properties,
             windowing,
             source,
+            ..
         } => {
             let first = keys.len() + calls.len();
             let place = |wanted: WindowProperty| {
@@ -217,6 +219,7 @@ impl Planner<'_> {
                 source: parts.source,
                 windowing: window.windowing,
                 properties,
+                emit: None,
             },
             inputs: vec![parts.input],
             schema: output,
@@ -229,6 +232,31 @@ impl Planner<'_> {
             .map(|(i, c)| Expr::column(*i, c.data_type.clone()))
             .collect();
         Ok(Ok(calc(plan, None, exprs, schema.clone())))
+    }
+
+    /// `table.exec.emit.*`.
+    fn emit_strategy(&self) -> EmitStrategy {
+        let delay = |what: &str| {
+            let enabled = self
+                .config
+                .bool(&format!("table.exec.emit.{what}.enabled"), false);
+            enabled.then(|| {
+                self.config
+                    .duration_ms(&format!("table.exec.emit.{what}.delay"))
+                    .unwrap_or(0)
+            })
+        };
+        let late = delay("late-fire");
+        let lateness = self.config.duration_ms("table.exec.emit.allow-lateness");
+        EmitStrategy {
+            early_fire_delay_ms: delay("early-fire"),
+            late_fire_delay_ms: late,
+            allow_lateness_ms: lateness
+                .or(self.config.state_ttl())
+                .filter(|_| late.is_some())
+                .unwrap_or(0),
+            generate_update_before: true,
+        }
     }
 
     /// The deprecated group windows: `GROUP BY TUMBLE(ts, ..)`.
@@ -248,6 +276,7 @@ impl Planner<'_> {
         } else {
             WindowProperty::Proctime
         };
+        let emit = self.emit_strategy();
         let first_property = keys.len() + calls.len();
         let mut key: Vec<usize> = (0..keys.len()).collect();
         key.extend([first_property, first_property + 1]);
@@ -258,10 +287,18 @@ impl Planner<'_> {
                 source: WindowSource::Time(time),
                 windowing,
                 properties: vec![WindowProperty::Start, WindowProperty::End, last],
+                emit: Some(emit),
             },
             inputs: vec![input],
             schema,
-            mode: ChangelogMode::APPEND,
+            mode: if emit.produces_updates() {
+                ChangelogMode {
+                    delete: false,
+                    ..ChangelogMode::RETRACT
+                }
+            } else {
+                ChangelogMode::APPEND
+            },
             unique_keys: vec![key],
         })
     }

@@ -3,9 +3,10 @@
 use super::{aggregate_calls, factory, sort_columns};
 use crate::config::Configuration;
 use crate::graph::OperatorFactory;
+use crate::operators::group_window_aggregate::{EmitStrategy, group_window_aggregate};
 use crate::operators::interval_join::{IntervalJoin, IntervalJoinInput, IntervalJoinSpec};
 use crate::operators::temporal_join::{TemporalJoin, TemporalJoinInput, TemporalJoinSpec};
-use crate::operators::window_aggregate::{WindowAggregateSpec, window_aggregate};
+use crate::operators::window_aggregate::WindowAggregateSpec;
 use crate::operators::window_deduplicate::{WindowDeduplicate, WindowDeduplicateSpec};
 use crate::operators::window_join::{WindowJoin, WindowJoinInput, WindowJoinSpec};
 use crate::operators::window_rank::{WindowRank, WindowRankSpec};
@@ -36,6 +37,7 @@ pub(super) fn operator(plan: &StreamPlan, config: &Configuration) -> Option<Oper
             source,
             windowing,
             properties,
+            emit,
         } => {
             let spec = WindowAggregateSpec {
                 input: schema_of(0),
@@ -47,7 +49,11 @@ pub(super) fn operator(plan: &StreamPlan, config: &Configuration) -> Option<Oper
                 properties: properties.clone(),
                 output: plan.schema.clone(),
             };
-            factory(move |context| window_aggregate(&spec, context))
+            let emit = EmitStrategy {
+                generate_update_before: plan.mode.update_before,
+                ..emit.unwrap_or_default()
+            };
+            factory(move |context| group_window_aggregate(&spec, emit, context))
         }
         StreamNode::WindowRank {
             window_end,
