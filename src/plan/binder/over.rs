@@ -172,7 +172,8 @@ impl Binder<'_> {
         context: &mut Context<'_, '_>,
     ) -> Result<Frame> {
         let Some(frame) = frame else {
-            let rows = !matches!(function, OverFunction::Aggregate(_));
+            // As in Flink, LAG, RANK and DENSE_RANK too see all rows of a time at once.
+            let rows = matches!(function, OverFunction::RowNumber);
             return Ok(Frame {
                 rows,
                 start: FrameBound::UnboundedPreceding,
