@@ -19,6 +19,7 @@ pub mod interval_join;
 pub mod join;
 mod last_rows;
 pub mod lookup_join;
+pub mod match_recognize;
 pub mod over_aggregate;
 pub mod rank;
 mod sessions;

@@ -1,6 +1,7 @@
 //! The stream plan as text, by Flink's form.
 
 use super::logical::{RankEnd, SortKey, TableCall};
+use super::match_recognize::{MatchSpec, SkipStrategy};
 use super::physical::{StreamNode, StreamPlan};
 use crate::expr::Expr;
 use crate::operators::deduplicate::{DeduplicateOrder, Keep};
@@ -98,6 +99,7 @@ fn exchanges(plan: &StreamPlan) -> Vec<Option<String>> {
         } => {
             vec![by(plan.input(), keys)]
         }
+        StreamNode::Match { spec } => vec![by(plan.input(), &spec.partition)],
         StreamNode::TemporalSort { .. } => vec![by(plan.input(), &[])],
         _ => Vec::new(),
     }
@@ -248,6 +250,7 @@ pub fn line(plan: &StreamPlan) -> String {
                 "ROWTIME"
             },
         ),
+        StreamNode::Match { spec } => match_recognize(plan, spec),
         StreamNode::TemporalSort { keys } => format!("orderBy=[{}]", order_by(plan, keys)),
         StreamNode::ChangelogNormalize { key, filter } => {
             let mut detail = format!("key=[{}]", names(plan, key));
@@ -489,6 +492,31 @@ fn join_name(join_type: JoinType) -> &'static str {
         JoinType::Semi => "LeftSemiJoin",
         JoinType::Anti => "LeftAntiJoin",
     }
+}
+
+fn match_recognize(plan: &StreamPlan, spec: &MatchSpec) -> String {
+    let mut parts = Vec::new();
+    if !spec.partition.is_empty() {
+        let partition = names(plan.input(), &spec.partition);
+        parts.push(format!("partitionBy=[{partition}]"));
+    }
+    parts.push(format!("orderBy=[{}]", order_by(plan.input(), &spec.order)));
+    parts.push(format!("measures=[{}]", spec.text.measures));
+    parts.push("rowsPerMatch=[ONE ROW PER MATCH]".into());
+    let variable = |i: usize| spec.variables[i].name.as_str();
+    let after = match spec.skip {
+        SkipStrategy::PastLastRow => "SKIP PAST LAST ROW".into(),
+        SkipStrategy::ToNextRow => "SKIP TO NEXT ROW".into(),
+        SkipStrategy::ToFirst(i) => format!("SKIP TO FIRST {}", variable(i)),
+        SkipStrategy::ToLast(i) => format!("SKIP TO LAST {}", variable(i)),
+    };
+    parts.push(format!("after=[{after}]"));
+    parts.push(format!("pattern=[{}]", spec.text.pattern));
+    if let Some(within) = &spec.text.within {
+        parts.push(format!("within=[{within}]"));
+    }
+    parts.push(format!("define=[{{{}}}]", spec.text.define));
+    parts.join(", ")
 }
 
 fn rank(

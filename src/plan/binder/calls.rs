@@ -20,6 +20,11 @@ impl Binder<'_> {
         if function.over.is_some() {
             return self.bind_over(&name, function, context);
         }
+        if context.pattern.is_some()
+            && let Some(bound) = self.bind_pattern_call(&name, function, context)?
+        {
+            return Ok(bound);
+        }
         let grouping = matches!(name.as_str(), "GROUPING" | "GROUPING_ID" | "GROUP_ID");
         if grouping || crate::aggregates::is_aggregate(&name) {
             return self.bind_aggregate(&name, function, context);

@@ -8,6 +8,7 @@ use datafusion::common::ScalarValue;
 use sqlparser::ast::{self, BinaryOperator, UnaryOperator, Value};
 
 use super::aggregate::PendingAggregate;
+use super::match_recognize::PatternCalls;
 use super::over::PendingOver;
 use super::scope::{Scope, access_fields};
 use super::subquery::PendingSubquery;
@@ -45,6 +46,8 @@ pub(super) struct Context<'c, 's> {
     pub(super) group_window: Option<String>,
     /// Whether the block has group keys.
     pub(super) grouped: bool,
+    /// What MATCH_RECOGNIZE puts aside; `None` elsewhere.
+    pub(super) pattern: Option<PatternCalls>,
 }
 
 impl<'c, 's> Context<'c, 's> {
@@ -59,6 +62,7 @@ impl<'c, 's> Context<'c, 's> {
             clause: "this expression",
             group_window: None,
             grouped: false,
+            pattern: None,
         }
     }
 

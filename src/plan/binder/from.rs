@@ -106,7 +106,7 @@ impl Binder<'_> {
         }
     }
 
-    fn bind_factor<'p>(
+    pub(super) fn bind_factor<'p>(
         &mut self,
         factor: &TableFactor,
         parent: Option<&'p Scope<'p>>,
@@ -193,9 +193,7 @@ impl Binder<'_> {
                 };
                 self.bind_unnest(one, factor, JoinKind::Inner, &JoinConstraint::None)
             }
-            TableFactor::MatchRecognize { .. } => {
-                Err(Error::plan("MATCH_RECOGNIZE is not supported yet"))
-            }
+            TableFactor::MatchRecognize { .. } => self.bind_match_recognize(factor, parent),
             _ => {
                 if let Some((function, alias)) = super::window::window_function(factor) {
                     let plan = self.bind_window_function(function, parent)?;
@@ -226,7 +224,7 @@ impl Binder<'_> {
         }
     }
 
-    fn named<'p>(
+    pub(super) fn named<'p>(
         &mut self,
         plan: LogicalPlan,
         alias: Option<&ast::TableAlias>,

@@ -10,6 +10,7 @@ mod decorrelate;
 mod expr;
 mod from;
 mod literal;
+mod match_recognize;
 mod over;
 mod query;
 mod scope;

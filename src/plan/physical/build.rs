@@ -207,7 +207,17 @@ impl<'a> Planner<'a> {
                 let input = self.build(input)?;
                 self.build_window_table_function(input, window, schema)
             }
-            LogicalNode::Match { .. } => Err(not_yet("MATCH_RECOGNIZE")),
+            LogicalNode::Match { input, spec } => {
+                let input = self.build(input)?;
+                super::time_join::append_only(&input, "Match Recognize")?;
+                Ok(StreamPlan {
+                    node: StreamNode::Match { spec: Arc::clone(spec) },
+                    inputs: vec![input],
+                    schema,
+                    mode: ChangelogMode::APPEND,
+                    unique_keys: Vec::new(),
+                })
+            }
         }
     }
 
@@ -298,10 +308,6 @@ impl<'a> Planner<'a> {
             .collect();
         Ok(calc(plan, None, exprs, schema))
     }
-}
-
-fn not_yet(what: &str) -> Error {
-    Error::plan(format!("{what} are not supported yet"))
 }
 
 /// A node that passes every change on, with the unique keys of its input.

@@ -36,6 +36,7 @@ use crate::operators::rank::RankStrategy;
 use crate::operators::window_aggregate::{WindowProperty, WindowSource};
 use crate::operators::windowing::{WindowTime, Windowing};
 use crate::plan::logical::{AggregateCall, JoinKind, RankEnd, SortKey, TableCall};
+use crate::plan::match_recognize::MatchSpec;
 use crate::types::Schema;
 
 /// A node of the stream plan with what is known of its output.
@@ -272,6 +273,11 @@ pub enum StreamNode {
         /// Keys, the time attribute first.
         keys: Vec<SortKey>,
     },
+    /// `Match`.
+    Match {
+        /// The pattern.
+        spec: Arc<MatchSpec>,
+    },
     /// `WindowTableFunction`.
     WindowTableFunction {
         /// The windows.
@@ -352,6 +358,7 @@ impl StreamNode {
             Self::Rank { noun, .. } => noun,
             Self::Deduplicate { .. } => "Deduplicate",
             Self::TemporalSort { .. } => "TemporalSort",
+            Self::Match { .. } => "Match",
             Self::WindowTableFunction { .. } => "WindowTableFunction",
             Self::WindowAggregate { emit: Some(_), .. } => "GroupWindowAggregate",
             Self::WindowAggregate { .. } => "WindowAggregate",

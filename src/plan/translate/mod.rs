@@ -28,6 +28,7 @@ use crate::operators::drop_update_before::DropUpdateBefore;
 use crate::operators::expand::{Expand, ExpandSet, ExpandSpec};
 use crate::operators::group_aggregate::{GroupAggregate, GroupAggregateSpec, MiniBatch};
 use crate::operators::join::{BundleLimits, Join, JoinInput, JoinSpec};
+use crate::operators::match_recognize::{MatchRecognize, MatchRecognizeSpec};
 use crate::operators::over_aggregate::{OverAggregateSpec, over_aggregate};
 use crate::operators::rank::{Rank, RankEnd, RankSpec, SortColumn};
 use crate::operators::sink_upsert_materializer::{
@@ -445,6 +446,14 @@ impl<'a> Translator<'a> {
                 };
                 factory(move |context| Ok(Box::new(TemporalSort::new(&spec, context)?)))
             }
+            StreamNode::Match { spec } => {
+                let spec = MatchRecognizeSpec {
+                    input: input.schema.clone(),
+                    pattern: Arc::clone(spec),
+                    output: plan.schema.clone(),
+                };
+                factory(move |context| Ok(Box::new(MatchRecognize::new(&spec, context)?)))
+            }
             StreamNode::ChangelogNormalize { key, filter } => {
                 let spec = ChangelogNormalizeSpec {
                     schema: input.schema.clone(),
@@ -566,6 +575,7 @@ fn keyed_by(node: &StreamNode) -> Option<Vec<Vec<usize>>> {
         | StreamNode::OverAggregate {
             partition: keys, ..
         } => Some(vec![keys.clone()]),
+        StreamNode::Match { spec } => Some(vec![spec.partition.clone()]),
         StreamNode::TemporalSort { .. } => Some(vec![Vec::new()]),
         StreamNode::WindowTableFunction {
             windowing,
