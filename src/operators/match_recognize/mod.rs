@@ -155,7 +155,11 @@ impl MatchRecognize {
             values: pattern.values.iter().map(compile).collect::<Result<_>>()?,
             codec: RowCodec::new(&value_types)?,
             slots: Slots::new(pattern)?,
-            measures: pattern.measures.iter().map(compile).collect::<Result<_>>()?,
+            measures: pattern
+                .measures
+                .iter()
+                .map(compile)
+                .collect::<Result<_>>()?,
             deadlines: BTreeSet::new(),
             sequence: 0,
             found: Vec::new(),
@@ -231,9 +235,7 @@ impl MatchRecognize {
             .conditions
             .iter()
             .map(|c| match &c.row {
-                Some(row) if !row.may_fail() => {
-                    row.evaluate_predicate(&rows, &context).map(Some)
-                }
+                Some(row) if !row.may_fail() => row.evaluate_predicate(&rows, &context).map(Some),
                 _ => Ok(None),
             })
             .collect::<Result<_>>()?;
@@ -325,7 +327,9 @@ impl MatchRecognize {
                 .iter()
                 .map(|c| candidates[*c].extended(partition, row))
                 .collect();
-            let columns = self.slots.columns(&test_slots(test, &self.spec, variable), &histories, &self.codec)?;
+            let needed = self.spec.variables[variable].history.as_ref();
+            let needed = needed.map(crate::expr::Expr::columns).unwrap_or_default();
+            let columns = self.slots.columns(&needed, &histories, &self.codec)?;
             let batch = anonymous_batch(columns, histories.len())?;
             let context = self.context.eval(histories.len(), self.watermark);
             let holds = test.evaluate_predicate(&batch, &context)?;
@@ -381,22 +385,12 @@ impl MatchRecognize {
             for measure in &self.measures {
                 columns.push(measure.evaluate_array(&batch, &context)?);
             }
-            let options =
-                arrow::array::RecordBatchOptions::new().with_row_count(Some(found.len()));
+            let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(found.len()));
             let rows = RecordBatch::try_new_with_options(self.output.clone(), columns, &options)?;
             out.emit(ChangeBatch::inserts(rows))?;
         }
         Ok(())
     }
-}
-
-/// The slots that a definition reads, all others left out.
-fn test_slots(_test: &Compiled, spec: &MatchSpec, variable: usize) -> Vec<usize> {
-    spec.variables[variable]
-        .history
-        .as_ref()
-        .map(crate::expr::Expr::columns)
-        .unwrap_or_default()
 }
 
 impl Operator for MatchRecognize {

@@ -141,7 +141,9 @@ pub(super) struct Candidate {
 impl Candidate {
     /// The rows matched, with the new one.
     pub(super) fn extended(&self, partition: &Partition, row: &Arc<Row>) -> Arc<Node> {
-        let before = self.partial.and_then(|p| partition.partials.0[p].last.clone());
+        let before = self
+            .partial
+            .and_then(|p| partition.partials.0[p].last.clone());
         Arc::new(Node {
             row: Arc::clone(row),
             variable: self.variable,
@@ -222,7 +224,9 @@ impl Nfa {
     /// Whether a match with `count` rows of `variable` may have more rows.
     fn may_go_on(&self, variable: usize, count: u32) -> bool {
         variable + 1 < self.variables.len()
-            || self.variables[variable].most.is_none_or(|most| count < most)
+            || self.variables[variable]
+                .most
+                .is_none_or(|most| count < most)
     }
 
     /// Continues the partial matches by a row, as far as `accepted`. Returns whether the row began
@@ -375,7 +379,9 @@ impl Nfa {
             )));
         };
         if row.sequence == start {
-            return Err(Error::execution("Could not skip to first element of a match."));
+            return Err(Error::execution(
+                "Could not skip to first element of a match.",
+            ));
         }
         Ok(row.sequence)
     }

@@ -27,7 +27,12 @@ struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     fn place(&mut self, row: &'a Row) -> u32 {
-        let known = self.rows.iter().rev().take(8).position(|r| r.sequence == row.sequence);
+        let known = self
+            .rows
+            .iter()
+            .rev()
+            .take(8)
+            .position(|r| r.sequence == row.sequence);
         let place = match known {
             Some(back) => self.rows.len() - 1 - back,
             None => {

@@ -40,7 +40,8 @@ impl MatchRecognize {
         let mut rows: Vec<Arc<Row>> = Vec::new();
         let mut row_numbers: HashMap<u64, ()> = HashMap::new();
         let mut nodes: HashMap<*const Node, i64> = HashMap::new();
-        let (mut node_keys, mut node_columns) = (Vec::new(), (Vec::new(), Vec::new(), Vec::new(), Vec::new()));
+        let (mut node_keys, mut node_columns) =
+            (Vec::new(), (Vec::new(), Vec::new(), Vec::new(), Vec::new()));
         let (mut match_keys, mut lasts, mut complete) = (Vec::new(), Vec::new(), Vec::new());
         for slot in self.table.slots() {
             let Some(partition) = self.partitions.get(slot as usize) else {
@@ -65,7 +66,9 @@ impl MatchRecognize {
                     node_columns.0.push(number);
                     node_columns.1.push(before);
                     node_columns.2.push(as_i64(node.row.sequence));
-                    node_columns.3.push(i32::try_from(node.variable).unwrap_or(i32::MAX));
+                    node_columns
+                        .3
+                        .push(i32::try_from(node.variable).unwrap_or(i32::MAX));
                     if row_numbers.insert(node.row.sequence, ()).is_none() {
                         rows.push(Arc::clone(&node.row));
                     }

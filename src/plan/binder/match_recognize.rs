@@ -153,10 +153,8 @@ impl Binder<'_> {
         };
         let input = self.bind_factor(table, None)?;
         if matches!(rows_per_match, Some(RowsPerMatch::AllRows(_))) {
-            return Err(
-                Error::plan("All rows per match mode is not supported yet.")
-                    .hint("use ONE ROW PER MATCH"),
-            );
+            return Err(Error::plan("All rows per match mode is not supported yet.")
+                .hint("use ONE ROW PER MATCH"));
         }
         if measures.is_empty() {
             return Err(Error::plan("MATCH_RECOGNIZE needs MEASURES")
@@ -216,10 +214,7 @@ impl Binder<'_> {
                 Some(column) if partition.contains(&column) => {}
                 Some(column) => partition.push(column),
                 None => {
-                    return self.refuse(
-                        key,
-                        "PARTITION BY of MATCH_RECOGNIZE takes columns only",
-                    );
+                    return self.refuse(key, "PARTITION BY of MATCH_RECOGNIZE takes columns only");
                 }
             }
         }
@@ -288,7 +283,10 @@ impl Binder<'_> {
         let mut names: Vec<String> = variables.iter().map(|v| v.name.clone()).collect();
         for (i, definition) in parts.definitions.iter().enumerate() {
             let name = &definition.symbol.value;
-            if parts.definitions[..i].iter().any(|d| d.symbol.value == *name) {
+            if parts.definitions[..i]
+                .iter()
+                .any(|d| d.symbol.value == *name)
+            {
                 return Err(Error::plan(format!(
                     "Pattern variable '{name}' has already been defined"
                 )));
@@ -312,13 +310,11 @@ impl Binder<'_> {
         for definition in parts.definitions {
             let variable = names.iter().position(|n| *n == definition.symbol.value);
             calls.defines = variable.map(|v| v + 1);
-            let (bound, back) = self.bind_pattern(&definition.definition, &scope, "DEFINE", calls)?;
+            let (bound, back) =
+                self.bind_pattern(&definition.definition, &scope, "DEFINE", calls)?;
             calls = back;
             if boolean(bound.clone(), "DEFINE").is_err() {
-                return self.refuse(
-                    &definition.definition,
-                    "DEFINE clause must be a condition",
-                );
+                return self.refuse(&definition.definition, "DEFINE clause must be a condition");
             }
             let bound = self.fold(boolean(bound, "DEFINE")?)?;
             let (row, history) = split_condition(bound, &mut calls);
@@ -465,10 +461,8 @@ impl Binder<'_> {
             }
             "MATCH_PROCTIME" => self.call("PROCTIME", Vec::new()).map(Some),
             "PREV" | "NEXT" => Err(match calls.defines {
-                Some(_) => {
-                    Error::plan("Flink does not support physical offsets within partition.")
-                        .hint("use LAST(x, n): the n-th row before the last of a variable")
-                }
+                Some(_) => Error::plan("Flink does not support physical offsets within partition.")
+                    .hint("use LAST(x, n): the n-th row before the last of a variable"),
                 None => Error::plan(format!("Cannot use PREV/NEXT in MEASURE '{}'", call())),
             }),
             "CLASSIFIER" | "RUNNING" | "MATCH_NUMBER" => Err(Error::plan(format!(
@@ -636,9 +630,9 @@ fn add_variables(
         MatchRecognizePattern::Alternation(_) => {
             refuse("Currently, CEP doesn't support branching patterns.")
         }
-        MatchRecognizePattern::Concat(parts) => {
-            parts.iter().try_for_each(|part| add_variables(part, variables))
-        }
+        MatchRecognizePattern::Concat(parts) => parts
+            .iter()
+            .try_for_each(|part| add_variables(part, variables)),
         MatchRecognizePattern::Group(group) => {
             let single = matches!(group.as_ref(), MatchRecognizePattern::Symbol(_));
             if (quantifier.least, quantifier.most) == (1, Some(1)) {
@@ -655,6 +649,9 @@ fn add_variables(
         }
         MatchRecognizePattern::Symbol(MatchRecognizeSymbol::Named(name)) => {
             let name = &name.value;
+            if name == "$" {
+                return refuse("Anchors are not supported in MATCH_RECOGNIZE.");
+            }
             if variables.iter().any(|v| v.name == *name) {
                 return Err(Error::plan(
                     "Pattern variables must be unique. That might change in the future.",
