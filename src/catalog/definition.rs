@@ -1,11 +1,13 @@
 //! What a table and a view are made of.
 
+use std::fmt;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 use sqlparser::ast;
 
 use super::ObjectPath;
+use crate::sql::unparse::quoted;
 use crate::types::{Column, DataType, Schema, TimeAttribute};
 
 /// An expression of a table's declaration.
@@ -66,6 +68,35 @@ pub struct PrimaryKey {
     pub columns: Vec<String>,
 }
 
+/// Values of partition columns, in their order.
+pub type PartitionSpec = Vec<(String, String)>;
+
+/// `DISTRIBUTED BY HASH (c) INTO 4 BUCKETS`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Distribution {
+    /// `HASH`, `RANGE`, or nothing.
+    pub kind: Option<&'static str>,
+    /// Columns.
+    pub columns: Vec<String>,
+    /// Number of buckets.
+    pub buckets: Option<u64>,
+}
+
+impl fmt::Display for Distribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DISTRIBUTED")?;
+        if !self.columns.is_empty() {
+            let columns: Vec<_> = self.columns.iter().map(|c| quoted(c)).collect();
+            let kind = self.kind.unwrap_or("");
+            write!(f, " BY {kind}({})", columns.join(", "))?;
+        }
+        match self.buckets {
+            Some(n) => write!(f, " INTO {n} BUCKETS"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// A declared table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableDefinition {
@@ -79,8 +110,10 @@ pub struct TableDefinition {
     pub primary_key: Option<PrimaryKey>,
     /// `PARTITIONED BY`.
     pub partitioned_by: Vec<String>,
-    /// `DISTRIBUTED ...` as SHOW CREATE TABLE prints it.
-    pub distribution: Option<String>,
+    /// Partitions that `ALTER TABLE ADD PARTITION` declared.
+    pub partitions: Vec<PartitionSpec>,
+    /// `DISTRIBUTED`.
+    pub distribution: Option<Distribution>,
     /// `COMMENT`.
     pub comment: Option<String>,
     /// `WITH`.

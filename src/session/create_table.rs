@@ -78,20 +78,20 @@ impl Session {
             watermark: builder.watermark,
             primary_key: builder.primary_key,
             partitioned_by,
+            partitions: Vec::new(),
             distribution: None,
             comment: create.comment.clone(),
-            options: options(&create.options)?,
+            options: options(&create.options),
             temporary: create.temporary,
         })
     }
 }
 
 /// Options by key; the last of equal keys counts, as in Flink.
-pub(super) fn options(list: &[SqlOption]) -> Result<IndexMap<String, String>> {
-    Ok(list
-        .iter()
+pub(super) fn options(list: &[SqlOption]) -> IndexMap<String, String> {
+    list.iter()
         .map(|o| (o.key.clone(), o.value.clone()))
-        .collect())
+        .collect()
 }
 
 /// Checks the parts of a declaration as they come.
@@ -306,6 +306,6 @@ impl<'s> TableBuilder<'s> {
 fn declared(expr: &SqlExpr) -> DeclaredExpr {
     DeclaredExpr {
         ast: expr.expr.clone(),
-        text: expr.text.clone(),
+        text: crate::sql::unparse::expr(&expr.expr),
     }
 }

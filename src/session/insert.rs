@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::Session;
+use super::{InsertJob, Session};
 use crate::catalog::{CatalogEntry, ColumnDefinition, ColumnKind, TableDefinition};
 use crate::error::{Error, Result, did_you_mean};
 use crate::expr::Expr;
@@ -12,38 +12,9 @@ use crate::plan::binder::object_parts;
 use crate::plan::logical::LogicalPlan;
 use crate::plan::physical::{ConflictAction, SinkTarget, StreamPlan};
 use crate::plan::translate::Translator;
-use crate::runtime::job::{Job, JobHandle};
+use crate::runtime::job::Job;
 use crate::sql::ast::{ConflictStrategy, Insert};
 use crate::types::{Column, Schema, coerce};
-
-/// A started job of one or more INSERT statements.
-#[derive(Debug, Clone)]
-pub struct InsertJob {
-    name: String,
-    handle: JobHandle,
-}
-
-impl InsertJob {
-    /// Name, as Flink makes it: `insert-into_catalog.database.table`.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The running job.
-    #[must_use]
-    pub fn handle(&self) -> &JobHandle {
-        &self.handle
-    }
-
-    /// Waits until it ends.
-    ///
-    /// # Errors
-    /// When it fails.
-    pub fn wait(&self) -> Result<()> {
-        self.handle.wait().map(|_| ())
-    }
-}
 
 impl Session {
     /// Starts one job for all of `inserts`.
@@ -59,7 +30,7 @@ impl Session {
         let mut config = self.job_config(&name);
         self.add_checkpoints(&mut config)?;
         let handle = Job::start(translator.finish(), config)?;
-        Ok(InsertJob { name, handle })
+        Ok(InsertJob::new(name, self.context.clock.now_ms(), handle))
     }
 
     fn insert_target(&self, insert: &Insert) -> Result<Arc<TableDefinition>> {

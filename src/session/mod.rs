@@ -12,16 +12,24 @@
 
 mod checkpointing;
 mod create_table;
+mod ddl;
+mod describe;
+mod functions;
 mod insert;
+mod jobs;
+mod listing;
 mod push;
 mod query;
 mod read;
+mod show;
+mod show_create;
 mod statement;
 mod view;
 
 use std::sync::Arc;
 
-pub use insert::InsertJob;
+pub use jobs::InsertJob;
+pub use listing::Listing;
 pub use push::TableWriter;
 pub use query::Query;
 pub use read::{AppendStream, DynamicTable, RetractStream, Row};
@@ -47,6 +55,7 @@ pub struct Session {
     pub(crate) connectors: ConnectorRegistry,
     context: ConnectorContext,
     jobs: Vec<InsertJob>,
+    modules: Vec<functions::Module>,
 }
 
 impl Default for Session {
@@ -73,6 +82,7 @@ impl Session {
             connectors: ConnectorRegistry::standard(&context),
             context,
             jobs: Vec::new(),
+            modules: functions::Module::core(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Which statement does what.
 
-use super::{InsertJob, Query, Session};
+use super::{InsertJob, Listing, Query, Session};
 use crate::error::{Error, Result};
 use crate::plan::explain;
 use crate::sql::Statement;
@@ -11,8 +11,10 @@ use crate::sql::ast::{Explain, ExplainDetail, Insert};
 pub enum StatementResult {
     /// Done; nothing to show.
     Done,
-    /// Lines to show: SHOW, DESCRIBE, EXPLAIN.
+    /// Lines to show: EXPLAIN.
     Lines(Vec<String>),
+    /// A small table to show: SHOW, DESCRIBE.
+    Listing(Listing),
     /// A running query.
     Query(Query),
     /// A started job of INSERT statements.
@@ -61,8 +63,68 @@ impl Session {
     }
 
     fn execute_ddl(&mut self, statement: Statement) -> Result<StatementResult> {
-        let _ = statement;
-        Err(Error::plan("This statement is not supported yet"))
+        match statement {
+            Statement::CreateCatalog(create) => self.create_catalog(&create),
+            Statement::CreateDatabase(create) => self.create_database(&create),
+            Statement::CreateFunction(create) => self.create_function(&create),
+            Statement::AlterCatalog { name, action } => self.alter_catalog(&name, &action),
+            Statement::AlterDatabase { name, options } => self.alter_database(&name, &options),
+            Statement::AlterFunction(alter) => self.alter_function(&alter),
+            Statement::Drop(drop) => self.drop(&drop),
+            Statement::Use(statement) => self.use_statement(&statement),
+            Statement::LoadModule { name, .. } => self.load_module(&name),
+            Statement::UnloadModule(name) => self.unload_module(&name),
+            Statement::Show(show) => self.show(&show),
+            Statement::Describe(describe) => self.describe(&describe),
+            Statement::StopJob {
+                id, with_savepoint, ..
+            } => self.stop_job(&id, with_savepoint),
+            other => self.refuse(&other),
+        }
+    }
+
+    /// Statements that Flink has and we have not.
+    fn refuse(&self, statement: &Statement) -> Result<StatementResult> {
+        let what = match statement {
+            Statement::TruncateTable(_) => {
+                return Err(Error::plan(
+                    "TRUNCATE TABLE statement is not supported in streaming mode.",
+                ));
+            }
+            Statement::AnalyzeTable(_) => {
+                return Err(Error::plan(
+                    "ANALYZE TABLE is not supported for streaming mode now",
+                ));
+            }
+            Statement::AddJar(_) | Statement::RemoveJar(_) => return Ok(StatementResult::Done),
+            Statement::CreateMaterializedTable(_) => "CREATE MATERIALIZED TABLE",
+            Statement::AlterMaterializedTable { .. } => "ALTER MATERIALIZED TABLE",
+            Statement::Call(_) => "CALL",
+            Statement::CompilePlan { .. } => "COMPILE PLAN",
+            Statement::ExecutePlan(_) => "EXECUTE PLAN",
+            Statement::Unsupported(what) => what,
+            _ => "This statement",
+        };
+        Err(self.unsupported(what))
+    }
+
+    /// The refusal of a statement that there will be no use for.
+    #[expect(
+        clippy::unused_self,
+        reason = "hints may come to depend on the session"
+    )]
+    pub(super) fn unsupported(&self, what: &str) -> Error {
+        let error = Error::plan(format!("{what} is not supported"));
+        match what {
+            "CREATE MATERIALIZED TABLE" => error.hint(
+                "CREATE TABLE and INSERT INTO keep a table fresh: CREATE TABLE .. AS SELECT does both",
+            ),
+            "COMPILE PLAN" | "EXECUTE PLAN" => {
+                error.hint("keep the SQL script: a job takes up its checkpoint by the script")
+            }
+            "CALL" => error.hint("there are no procedures"),
+            _ => error,
+        }
     }
 
     fn run_inserts(&mut self, inserts: &[Insert]) -> Result<StatementResult> {

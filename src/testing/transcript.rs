@@ -78,6 +78,12 @@ fn run_statement(session: &mut Session, sql: &str, transcript: &mut String) -> R
             }
             Ok(false)
         }
+        StatementResult::Listing(listing) => {
+            for line in listing.lines() {
+                let _ = writeln!(transcript, "{line}");
+            }
+            Ok(false)
+        }
         StatementResult::Job(job) => job.wait().map(|()| true),
         StatementResult::Query(mut query) => {
             let _ = writeln!(transcript, "# {}", query.schema());
