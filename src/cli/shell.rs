@@ -4,10 +4,10 @@ use std::io::{self, BufWriter, Write};
 
 use super::live;
 use super::signals::Stopper;
-use super::tableau::{ChangeTable, MAX_COLUMN_WIDTH, rows};
+use super::tableau::{ChangeTable, MAX_COLUMN_WIDTH, NULL, rows, write_table};
 use crate::error::{Error, Result};
 use crate::runtime::job::JobHandle;
-use crate::session::{InsertJob, Query, Session, StatementResult};
+use crate::session::{InsertJob, Listing, Query, Session, StatementResult};
 use crate::types::text::RowPrinter;
 
 /// What the caller has to do next.
@@ -69,6 +69,10 @@ impl Shell {
                 }
                 Next::Shown
             }
+            StatementResult::Listing(listing) => {
+                self.show_listing(&listing)?;
+                Next::Shown
+            }
             StatementResult::Job(job) => {
                 self.started.push(job.handle().clone());
                 Next::Job(job)
@@ -116,6 +120,33 @@ impl Shell {
                 },
             ),
         }
+    }
+
+    /// A bordered table; the text of SHOW CREATE as it is.
+    fn show_listing(&self, listing: &Listing) -> Result<()> {
+        let mut out = BufWriter::new(io::stdout());
+        if listing.columns == ["result"] {
+            for line in listing.lines() {
+                writeln!(out, "{}", line.trim_end()).map_err(closed)?;
+            }
+            return out.flush().map_err(closed);
+        }
+        let cell = |value: &Option<String>| value.clone().unwrap_or_else(|| NULL.into());
+        let cells: Vec<Vec<String>> = listing
+            .rows
+            .iter()
+            .map(|row| row.iter().map(cell).collect())
+            .collect();
+        if cells.is_empty() {
+            writeln!(out, "Empty set").map_err(closed)?;
+        } else {
+            // names and types are of no use when they are cut
+            let width = self.max_column_width().max(120);
+            write_table(&mut out, &listing.columns, &cells, width).map_err(closed)?;
+            let n = u64::try_from(cells.len()).unwrap_or(u64::MAX);
+            writeln!(out, "{} in set", rows(n)).map_err(closed)?;
+        }
+        out.flush().map_err(closed)
     }
 
     fn show_tableau(&self, mut query: Query) -> Result<()> {
