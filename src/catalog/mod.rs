@@ -27,6 +27,7 @@ pub use definition::{
 };
 pub use functions::{FunctionDefinition, FunctionScope};
 pub use namespaces::{Catalog, Database};
+pub use objects::already_exists;
 
 use crate::error::{Error, Result};
 

@@ -1,91 +1,18 @@
-//! CREATE TABLE: a declaration checked and made a catalog entry.
+//! CREATE TABLE, with columns, LIKE another table, or AS a query's rows.
 
 use std::sync::Arc;
 
 use indexmap::IndexMap;
+use sqlparser::ast::Ident;
 
+use super::declare::{Declaration, distribution};
 use super::{Session, StatementResult};
 use crate::catalog::{
-    CatalogEntry, ColumnDefinition, ColumnKind, DeclaredExpr, ObjectPath, PrimaryKey,
-    TableDefinition, WatermarkDefinition,
+    CatalogEntry, ColumnDefinition, ColumnKind, ObjectPath, TableDefinition, already_exists,
 };
 use crate::error::{Error, Result};
-use crate::plan::binder::object_parts;
-use crate::sql::ast::{self, CreateTable, SqlExpr, SqlOption, TableColumn, TableElement};
-use crate::types::{Column, DataType, Schema, TimeAttribute, TypeKind};
-
-impl Session {
-    pub(super) fn create_table(&mut self, create: &CreateTable) -> Result<StatementResult> {
-        let path = self.catalogs.resolve(&object_parts(&create.name)?)?;
-        let exists = if create.temporary {
-            self.catalogs.get_temporary(&path).is_some()
-        } else {
-            self.catalogs.get_permanent(&path).is_some()
-        };
-        if exists && create.if_not_exists {
-            return Ok(StatementResult::Done);
-        }
-        if create.like.is_some() || create.as_query.is_some() {
-            return Err(Error::plan(
-                "CREATE TABLE .. LIKE and AS SELECT are not supported yet",
-            ));
-        }
-        let table = self.declare(path.clone(), create)?;
-        let replace = create.replace != ast::Replace::No;
-        self.catalogs
-            .add(&path, CatalogEntry::Table(Arc::new(table)), replace)?;
-        Ok(StatementResult::Done)
-    }
-
-    fn declare(&self, path: ObjectPath, create: &CreateTable) -> Result<TableDefinition> {
-        let mut builder = TableBuilder::new(self);
-        for element in &create.elements {
-            if let TableElement::Column(column) = element {
-                builder.add_stored(column)?;
-            }
-        }
-        for element in &create.elements {
-            match element {
-                TableElement::Column(column) => builder.add_computed(column)?,
-                TableElement::Key(key) => builder.set_key(key)?,
-                TableElement::Watermark(_) => {}
-            }
-        }
-        for element in &create.elements {
-            if let TableElement::Watermark(watermark) = element {
-                builder.set_watermark(watermark)?;
-            }
-        }
-        let columns = builder.in_declared_order(&create.elements);
-        let partitioned_by: Vec<String> = create
-            .partitioned_by
-            .iter()
-            .map(|i| i.value.clone())
-            .collect();
-        for name in &partitioned_by {
-            let physical = columns
-                .iter()
-                .any(|c| c.name == *name && c.kind == ColumnKind::Physical);
-            if !physical {
-                return Err(Error::plan(format!(
-                    "Partition column '{name}' not defined in the table schema."
-                )));
-            }
-        }
-        Ok(TableDefinition {
-            path,
-            columns,
-            watermark: builder.watermark,
-            primary_key: builder.primary_key,
-            partitioned_by,
-            partitions: Vec::new(),
-            distribution: None,
-            comment: create.comment.clone(),
-            options: options(&create.options),
-            temporary: create.temporary,
-        })
-    }
-}
+use crate::sql::ast::{CreateTable, Insert, Replace, SqlOption, SqlQuery};
+use crate::types::{Schema, coerce};
 
 /// Options by key; the last of equal keys counts, as in Flink.
 pub(super) fn options(list: &[SqlOption]) -> IndexMap<String, String> {
@@ -94,218 +21,193 @@ pub(super) fn options(list: &[SqlOption]) -> IndexMap<String, String> {
         .collect()
 }
 
-/// Checks the parts of a declaration as they come.
-struct TableBuilder<'s> {
-    session: &'s Session,
-    columns: Vec<ColumnDefinition>,
-    watermark: Option<WatermarkDefinition>,
-    primary_key: Option<PrimaryKey>,
-}
+impl Session {
+    pub(super) fn create_table(&mut self, create: &CreateTable) -> Result<StatementResult> {
+        let path = self.path_of(&create.name)?;
+        if let Some(query) = &create.as_query {
+            return self.create_table_as(&path, create, query);
+        }
+        let exists = self.is_taken(&path, create.temporary);
+        if exists && create.if_not_exists {
+            return Ok(StatementResult::Done);
+        }
+        // only with AS does Flink replace a table
+        if exists {
+            return Err(already_exists(&path, create.temporary));
+        }
+        let mut declaration = Declaration::read(&create.elements)?;
+        let places = std::mem::take(&mut declaration.places);
+        let mut table = new_table(path, create, declaration);
+        if let Some(like) = &create.like {
+            self.merge_like(&mut table, like)?;
+        }
+        self.check_table(&mut table, &places)?;
+        self.put_table(table, false)?;
+        Ok(StatementResult::Done)
+    }
 
-impl<'s> TableBuilder<'s> {
-    fn new(session: &'s Session) -> Self {
-        Self {
-            session,
-            columns: Vec::new(),
-            watermark: None,
-            primary_key: None,
+    /// Whether the name of a table or view that is to be created is taken.
+    pub(super) fn is_taken(&self, path: &ObjectPath, temporary: bool) -> bool {
+        if temporary {
+            self.catalogs.get_temporary(path).is_some()
+        } else {
+            self.catalogs.get_permanent(path).is_some()
         }
     }
 
-    fn add(&mut self, column: ColumnDefinition, declared: &TableColumn) -> Result<()> {
-        if self.columns.iter().any(|c| c.name == column.name) {
-            return Err(Error::plan(format!(
-                "A column named '{}' already exists in the table.",
-                column.name
-            ))
-            .at(declared.span));
+    pub(super) fn put_table(&mut self, table: TableDefinition, replace: bool) -> Result<()> {
+        let path = table.path.clone();
+        self.catalogs
+            .add(&path, CatalogEntry::Table(Arc::new(table)), replace)
+    }
+
+    /// Makes the table, then starts the INSERT of the query.
+    fn create_table_as(
+        &mut self,
+        path: &ObjectPath,
+        create: &CreateTable,
+        query: &SqlQuery,
+    ) -> Result<StatementResult> {
+        if create.temporary {
+            return Err(Error::plan(
+                "CREATE TABLE AS SELECT syntax does not support to create temporary table yet.",
+            )
+            .hint("create the temporary table, then INSERT INTO it"));
         }
-        self.columns.push(column);
-        Ok(())
-    }
-
-    /// Physical and metadata columns.
-    fn add_stored(&mut self, column: &TableColumn) -> Result<()> {
-        let (data_type, kind) = match &column.kind {
-            ast::ColumnKind::Physical(t) => (t.data_type.clone(), ColumnKind::Physical),
-            ast::ColumnKind::Metadata {
-                data_type,
-                key,
-                is_virtual,
-            } => (
-                data_type.data_type.clone(),
-                ColumnKind::Metadata {
-                    key: key.clone(),
-                    is_virtual: *is_virtual,
-                },
-            ),
-            ast::ColumnKind::Computed(_) => return Ok(()),
-        };
-        let definition = ColumnDefinition {
-            name: column.name.value.clone(),
-            data_type,
-            kind,
-            comment: column.comment.clone(),
-            time: None,
-        };
-        self.add(definition, column)
-    }
-
-    /// Computed columns, over the stored ones.
-    fn add_computed(&mut self, column: &TableColumn) -> Result<()> {
-        let ast::ColumnKind::Computed(expr) = &column.kind else {
-            return Ok(());
-        };
-        let stored = self.schema(|c| !matches!(c.kind, ColumnKind::Computed(_)));
-        let bound = self.session.binder().bind_scalar(&expr.expr, &stored)?;
-        let is_proctime = matches!(
-            &bound.kind,
-            crate::expr::ExprKind::Call { function, .. } if function.name() == "PROCTIME"
-        );
-        let definition = ColumnDefinition {
-            name: column.name.value.clone(),
-            data_type: bound.data_type,
-            kind: ColumnKind::Computed(declared(expr)),
-            comment: column.comment.clone(),
-            time: is_proctime.then_some(TimeAttribute::Proctime),
-        };
-        self.add(definition, column)
-    }
-
-    fn schema(&self, keep: impl Fn(&ColumnDefinition) -> bool) -> Schema {
-        let columns = self.columns.iter().filter(|c| keep(c));
-        Schema::new(
-            columns
-                .map(|c| Column::new(c.name.clone(), c.data_type.clone()))
+        let exists = self.is_taken(path, false);
+        match create.replace {
+            Replace::No if exists && !create.if_not_exists => {
+                return Err(already_exists(path, false));
+            }
+            Replace::Replace if !exists => {
+                return Err(Error::catalog(format!(
+                    "The table {} to be replaced doesn't exist. You can try to use CREATE TABLE AS \
+                     statement or CREATE OR REPLACE TABLE AS statement.",
+                    path.quoted()
+                )));
+            }
+            _ => {}
+        }
+        let source = self.binder().bind(&query.query)?.schema;
+        // with IF NOT EXISTS the rows go into the table that is there
+        if !(exists && create.replace == Replace::No) {
+            let mut declaration = Declaration::read(&create.elements)?;
+            let places = std::mem::take(&mut declaration.places);
+            declaration.columns = columns_as(&create.column_order, declaration.columns, &source)?;
+            let mut table = new_table(path.clone(), create, declaration);
+            self.check_table(&mut table, &places)?;
+            if exists && let Some(old) = self.catalogs.remove(path, false) {
+                self.forget_content(&old);
+            }
+            self.put_table(table, true)?;
+        }
+        let insert = Insert {
+            overwrite: false,
+            table: create.name.clone(),
+            hints: Vec::new(),
+            partition: Vec::new(),
+            columns: source
+                .columns
+                .iter()
+                .map(|c| Ident::new(c.name.clone()))
                 .collect(),
-        )
-    }
-
-    fn set_key(&mut self, key: &ast::TableKey) -> Result<()> {
-        if !key.primary {
-            return Err(Error::plan("UNIQUE constraint is not supported yet").at(key.span));
-        }
-        if key.enforced != Some(false) {
-            return Err(Error::plan(
-                "Flink doesn't support ENFORCED mode for PRIMARY KEY constraint. ENFORCED/NOT \
-                 ENFORCED controls if the constraint checks are performed on the incoming/outgoing \
-                 data. Flink does not own the data therefore the only supported mode is the NOT \
-                 ENFORCED mode",
-            )
-            .at(key.span)
-            .hint("write PRIMARY KEY (..) NOT ENFORCED"));
-        }
-        if self.primary_key.is_some() {
-            return Err(Error::plan("Duplicate primary key definition").at(key.span));
-        }
-        let mut names: Vec<String> = Vec::new();
-        for ident in &key.columns {
-            let name = ident.value.clone();
-            let Some(column) = self.columns.iter_mut().find(|c| c.name == name) else {
-                return Err(Error::plan(format!(
-                    "Primary key column '{name}' is not defined in the schema"
-                ))
-                .at(key.span));
-            };
-            if column.kind != ColumnKind::Physical {
-                return Err(Error::plan(format!(
-                    "Could not create a PRIMARY KEY with column '{name}': only physical columns can \
-                     be part of it"
-                ))
-                .at(key.span));
-            }
-            if names.contains(&name) {
-                return Err(Error::plan(format!(
-                    "A primary key must not contain column '{name}' twice"
-                ))
-                .at(key.span));
-            }
-            column.data_type.nullable = false;
-            names.push(name);
-        }
-        let name = match &key.name {
-            Some(name) => name.value.clone(),
-            None => format!("PK_{}", names.join("_")),
+            source: query.clone(),
+            on_conflict: None,
+            span: query.span,
         };
-        self.primary_key = Some(PrimaryKey {
-            name,
-            columns: names,
-        });
-        Ok(())
-    }
-
-    fn set_watermark(&mut self, watermark: &ast::Watermark) -> Result<()> {
-        if self.watermark.is_some() {
-            return Err(
-                Error::plan("Multiple WATERMARK declarations are not supported yet.")
-                    .at(watermark.span),
-            );
-        }
-        let name: Vec<_> = watermark.column.iter().map(|i| i.value.clone()).collect();
-        let name = name.join(".");
-        let schema = self.schema(|_| true);
-        let Some(column) = self.columns.iter_mut().find(|c| c.name == name) else {
-            return Err(Error::plan(format!(
-                "The rowtime attribute field '{name}' is not defined in the table schema."
-            ))
-            .at(watermark.span));
-        };
-        if column.time == Some(TimeAttribute::Proctime) {
-            return Err(Error::plan(
-                "A watermark can not be defined for a processing-time attribute.",
-            )
-            .at(watermark.span));
-        }
-        let fits = |t: &DataType| matches!(t.kind, TypeKind::Timestamp(p) | TypeKind::TimestampLtz(p) if p <= 3);
-        if !fits(&column.data_type) {
-            return Err(Error::plan(format!(
-                "Invalid data type of time field for watermark definition. The field must be of \
-                 type TIMESTAMP(p) or TIMESTAMP_LTZ(p), the supported precision 'p' is from 0 to 3, \
-                 but the time field type is {}",
-                column.data_type
-            ))
-            .at(watermark.span)
-            .hint(format!("declare {name} TIMESTAMP(3), or a computed column of that type")));
-        }
-        column.time = Some(TimeAttribute::Rowtime);
-        let bound = self
-            .session
-            .binder()
-            .bind_scalar(&watermark.expr.expr, &schema)?;
-        if !fits(&bound.data_type) {
-            return Err(Error::plan(format!(
-                "Invalid data type of expression for watermark definition. The field must be of \
-                 type TIMESTAMP(p) or TIMESTAMP_LTZ(p), the supported precision 'p' is from 0 to 3, \
-                 but the watermark expression type is {}",
-                bound.data_type
-            ))
-            .at(watermark.span));
-        }
-        self.watermark = Some(WatermarkDefinition {
-            column: name,
-            expr: declared(&watermark.expr),
-        });
-        Ok(())
-    }
-
-    fn in_declared_order(&self, elements: &[TableElement]) -> Vec<ColumnDefinition> {
-        elements
-            .iter()
-            .filter_map(|element| match element {
-                TableElement::Column(column) => self
-                    .columns
-                    .iter()
-                    .find(|c| c.name == column.name.value)
-                    .cloned(),
-                _ => None,
-            })
-            .collect()
+        self.run_inserts(&[insert])
     }
 }
 
-fn declared(expr: &SqlExpr) -> DeclaredExpr {
-    DeclaredExpr {
-        ast: expr.expr.clone(),
-        text: crate::sql::unparse::expr(&expr.expr),
+fn new_table(path: ObjectPath, create: &CreateTable, declaration: Declaration) -> TableDefinition {
+    TableDefinition {
+        path,
+        columns: declaration.columns,
+        watermark: declaration.watermark,
+        primary_key: declaration.primary_key,
+        partitioned_by: create
+            .partitioned_by
+            .iter()
+            .map(|i| i.value.clone())
+            .collect(),
+        partitions: Vec::new(),
+        distribution: create.distribution.as_ref().map(distribution),
+        comment: create.comment.clone(),
+        options: options(&create.options),
+        temporary: create.temporary,
     }
+}
+
+/// The columns of CREATE TABLE AS: those declared, then the query's; or the query's in the order
+/// that was said.
+fn columns_as(
+    order: &[Ident],
+    declared: Vec<ColumnDefinition>,
+    source: &Schema,
+) -> Result<Vec<ColumnDefinition>> {
+    let made = |name: &str, i: usize| ColumnDefinition {
+        name: name.into(),
+        data_type: source.columns[i].data_type.clone(),
+        kind: ColumnKind::Physical,
+        comment: None,
+        time: None,
+    };
+    if !order.is_empty() {
+        if order.len() != source.len() {
+            return Err(Error::plan(
+                "The number of columns in the column list must match the number of columns in the \
+                 source schema.",
+            ));
+        }
+        return order
+            .iter()
+            .map(|name| {
+                let i = source.index_of(&name.value).ok_or_else(|| {
+                    Error::plan(format!(
+                        "Column '{}' not found in the source schema.",
+                        name.value
+                    ))
+                })?;
+                Ok(made(&name.value, i))
+            })
+            .collect();
+    }
+    let mut columns = declared;
+    for (i, column) in columns.iter().enumerate() {
+        let from = source.columns.iter().find(|c| c.name == column.name);
+        match (&column.kind, from) {
+            (ColumnKind::Computed(_), Some(_)) => {
+                return Err(Error::plan(format!(
+                    "A column named '{}' already exists in the source schema. Computed columns \
+                     cannot overwrite columns from source.",
+                    column.name
+                )));
+            }
+            (ColumnKind::Physical, Some(from))
+                if !coerce::assignable(&from.data_type, &column.data_type) =>
+            {
+                return Err(Error::plan(format!(
+                    "Incompatible types for sink column '{}' at position {}. The source column has \
+                     type '{}', while the target column has type '{}'.",
+                    column.name,
+                    i + 1,
+                    from.data_type,
+                    column.data_type
+                )));
+            }
+            (ColumnKind::Physical, None) if !column.data_type.nullable => {
+                return Err(Error::plan(format!(
+                    "Column '{}' has no default value and does not allow NULLs.",
+                    column.name
+                )));
+            }
+            _ => {}
+        }
+    }
+    for (i, from) in source.columns.iter().enumerate() {
+        if !columns.iter().any(|c| c.name == from.name) {
+            columns.push(made(&from.name, i));
+        }
+    }
+    Ok(columns)
 }

@@ -174,7 +174,7 @@ impl Session {
     }
 
     /// Empties what a dropped table kept in the session.
-    fn forget_content(&self, dropped: &CatalogEntry) {
+    pub(super) fn forget_content(&self, dropped: &CatalogEntry) {
         if let CatalogEntry::Table(table) = dropped
             && table
                 .options

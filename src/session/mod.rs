@@ -10,13 +10,19 @@
 //! # Ok::<(), ebbflow::error::Error>(())
 //! ```
 
+mod alter_columns;
+mod alter_table;
 mod checkpointing;
 mod create_table;
 mod ddl;
+mod declare;
 mod describe;
+mod dml;
+mod expand;
 mod functions;
 mod insert;
 mod jobs;
+mod like;
 mod listing;
 mod push;
 mod query;

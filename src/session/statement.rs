@@ -69,6 +69,10 @@ impl Session {
             Statement::CreateFunction(create) => self.create_function(&create),
             Statement::AlterCatalog { name, action } => self.alter_catalog(&name, &action),
             Statement::AlterDatabase { name, options } => self.alter_database(&name, &options),
+            Statement::AlterTable(alter) => self.alter_table(&alter),
+            Statement::AlterView { name, action } => self.alter_view(&name, &action),
+            Statement::Update(update) => self.update(&update),
+            Statement::Delete { table, selection } => self.delete(&table, selection.as_ref()),
             Statement::AlterFunction(alter) => self.alter_function(&alter),
             Statement::Drop(drop) => self.drop(&drop),
             Statement::Use(statement) => self.use_statement(&statement),
@@ -127,7 +131,7 @@ impl Session {
         }
     }
 
-    fn run_inserts(&mut self, inserts: &[Insert]) -> Result<StatementResult> {
+    pub(super) fn run_inserts(&mut self, inserts: &[Insert]) -> Result<StatementResult> {
         let job = self.start_inserts(inserts)?;
         if self.config.bool("table.dml-sync", false) {
             job.wait()?;

@@ -62,6 +62,14 @@ impl MemoryStore {
         tables.remove(name(table));
     }
 
+    /// Lets another declaration have the table that one means.
+    pub fn rename(&self, from: &TableDescription, to: &TableDescription) {
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(table) = tables.remove(name(from)) {
+            tables.insert(name(to).to_string(), table);
+        }
+    }
+
     /// Says that no changes will come to any table: queries over them come to their end.
     pub fn finish_all(&self) {
         let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);

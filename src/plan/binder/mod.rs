@@ -80,14 +80,30 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// For syntax whose positions are not in the statement at hand.
+    #[must_use]
+    pub fn without_positions(mut self) -> Self {
+        self.positions = false;
+        self
+    }
+
     /// Binds a query.
     ///
     /// # Errors
     /// When a name is unknown, types do not fit, or a form is not supported; with its position.
     pub fn bind(&mut self, query: &ast::Query) -> Result<LogicalPlan> {
+        Ok(self.bind_with_names(query)?.0)
+    }
+
+    /// Binds a query; also gives the names of its columns before equal ones were told apart.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind).
+    pub fn bind_with_names(&mut self, query: &ast::Query) -> Result<(LogicalPlan, Vec<String>)> {
         let mut plan = self.bind_query(query, None)?;
+        let names = plan.schema.columns.iter().map(|c| c.name.clone()).collect();
         select::uniquify(&mut plan.schema);
-        Ok(plan)
+        Ok((plan, names))
     }
 
     /// Binds an expression over the columns of `schema`: a computed column, a watermark, a

@@ -211,7 +211,9 @@ impl<'a> Planner<'a> {
                 let input = self.build(input)?;
                 super::time_join::append_only(&input, "Match Recognize")?;
                 Ok(StreamPlan {
-                    node: StreamNode::Match { spec: Arc::clone(spec) },
+                    node: StreamNode::Match {
+                        spec: Arc::clone(spec),
+                    },
                     inputs: vec![input],
                     schema,
                     mode: ChangelogMode::APPEND,

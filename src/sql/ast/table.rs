@@ -1,6 +1,6 @@
 //! `CREATE TABLE` and `ALTER TABLE`.
 
-use sqlparser::ast::{Ident, ObjectName};
+use sqlparser::ast::{Expr, Ident, ObjectName};
 
 use super::{SqlExpr, SqlOption, SqlQuery, SqlType};
 use crate::error::Span;
@@ -204,8 +204,13 @@ pub enum AlterTableAction {
     Add(Vec<TableElement>),
     /// `ADD DISTRIBUTION ..`.
     AddDistribution(Distribution),
-    /// `ADD PARTITION ..`.
-    AddPartitions,
+    /// `ADD [IF NOT EXISTS] PARTITION ..`.
+    AddPartitions {
+        /// `IF NOT EXISTS`.
+        if_not_exists: bool,
+        /// Names and values as literals, a list a partition.
+        partitions: Vec<Vec<(Ident, Option<Expr>)>>,
+    },
     /// `MODIFY (..)`.
     Modify(Vec<TableElement>),
     /// `MODIFY DISTRIBUTION ..`.
@@ -220,8 +225,13 @@ pub enum AlterTableAction {
     DropWatermark,
     /// `DROP DISTRIBUTION`.
     DropDistribution,
-    /// `DROP PARTITION ..`.
-    DropPartitions,
+    /// `DROP [IF EXISTS] PARTITION ..`.
+    DropPartitions {
+        /// `IF EXISTS`.
+        if_exists: bool,
+        /// Names and values as literals, a list a partition.
+        partitions: Vec<Vec<(Ident, Option<Expr>)>>,
+    },
     /// `RENAME c TO d`.
     RenameColumn {
         /// From.

@@ -1,5 +1,7 @@
 //! `ALTER`.
 
+use sqlparser::ast::{Expr, Ident};
+
 use super::super::ast::{
     AlterCatalogAction, AlterMaterializedTableAction, AlterTable, AlterTableAction,
     AlterViewAction, Statement, TableElement,
@@ -84,9 +86,10 @@ impl FlinkParser<'_> {
                 AlterTableAction::AddDistribution(self.distribution_spec()?)
             }
             "ADD" if self.peek_word("PARTITION") || self.peek_words(&["IF", "NOT", "EXISTS"]) => {
-                self.take_words(&["IF", "NOT", "EXISTS"]);
-                self.partition_specs()?;
-                AlterTableAction::AddPartitions
+                AlterTableAction::AddPartitions {
+                    if_not_exists: self.take_words(&["IF", "NOT", "EXISTS"]),
+                    partitions: self.partition_specs()?,
+                }
             }
             "ADD" => AlterTableAction::Add(self.one_or_more_elements()?),
             "MODIFY" if self.take_word("DISTRIBUTION") => {
@@ -132,9 +135,10 @@ impl FlinkParser<'_> {
             return Ok(AlterTableAction::DropDistribution);
         }
         if self.peek_word("PARTITION") || self.peek_words(&["IF", "EXISTS", "PARTITION"]) {
-            self.take_words(&["IF", "EXISTS"]);
-            self.partition_specs()?;
-            return Ok(AlterTableAction::DropPartitions);
+            return Ok(AlterTableAction::DropPartitions {
+                if_exists: self.take_words(&["IF", "EXISTS"]),
+                partitions: self.partition_specs()?,
+            });
         }
         if self.peek_symbol("(") {
             return Ok(AlterTableAction::DropColumns(
@@ -145,14 +149,15 @@ impl FlinkParser<'_> {
     }
 
     /// `PARTITION (p = 'v') [WITH (..)] ..`
-    fn partition_specs(&mut self) -> Result<()> {
+    fn partition_specs(&mut self) -> Result<Vec<Vec<(Ident, Option<Expr>)>>> {
         self.expect_word("PARTITION")?;
+        let mut partitions = Vec::new();
         loop {
-            self.parenthesized(Self::partition_value)?;
+            partitions.push(self.parenthesized(Self::partition_value)?);
             self.with_options()?;
             let comma = self.take_symbol(",");
             if !self.take_word("PARTITION") && !comma {
-                return Ok(());
+                return Ok(partitions);
             }
         }
     }
