@@ -21,6 +21,10 @@ pub struct DeclaredExpr {
 
 /// Where a column's values come from.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "few values, and most are the small one"
+)]
 pub enum ColumnKind {
     /// The connector's row.
     Physical,

@@ -207,7 +207,8 @@ impl Catalogs {
                     .hint("USE another one first"),
             );
         }
-        if !(database.entries.is_empty() && database.functions.is_empty()) && !cascade {
+        let empty = database.entries.is_empty() && database.functions.is_empty();
+        if !empty && !cascade {
             return Err(Error::catalog(format!(
                 "Database {name} in catalog {catalog} is not empty."
             ))

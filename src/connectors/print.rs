@@ -178,7 +178,7 @@ mod tests {
 
     fn printed(options: &[(&str, &str)], subtask: usize, parallelism: usize) -> String {
         let console = Arc::new(CapturedConsole::default());
-        let connector = PrintConnector::new(console.clone());
+        let connector = PrintConnector::new(Arc::clone(&console) as Arc<dyn Console>);
         let t = table("a INT", options);
         let sink = connector.sink(&t).unwrap();
         let mut writer = sink

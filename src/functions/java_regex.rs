@@ -774,7 +774,7 @@ impl<'a> Translator<'a> {
         self.rest.next();
         let last = match self.rest.next() {
             Some('\\') => match self.rest.next() {
-                Some(c) if matches!(c, 'd' | 'D' | 's' | 'S' | 'w' | 'W' | 'p' | 'P') => {
+                Some('d' | 'D' | 's' | 'S' | 'w' | 'W' | 'p' | 'P') => {
                     return invalid("illegal character range");
                 }
                 Some(c) => self.character(c)?,

@@ -626,7 +626,7 @@ fn resolve_constructor(args: &[Arg], values: impl Iterator<Item = usize>) -> Res
 }
 
 fn resolve_object(builtin: &Builtin, args: &[Arg]) -> Result<Signature> {
-    if args.len() % 2 == 0 {
+    if args.len().is_multiple_of(2) {
         return Err(builtin.refuse_count(args));
     }
     if args[1..]

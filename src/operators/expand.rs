@@ -78,7 +78,7 @@ impl Operator for Expand {
             .collect::<Result<Vec<_>>>()?;
         let ids = (0..n).flat_map(|_| self.sets.iter().map(|set| set.id));
         columns.push(std::sync::Arc::new(Int64Array::from_iter_values(ids)));
-        let rows = RecordBatch::try_new(self.schema.clone(), columns)?;
+        let rows = RecordBatch::try_new(std::sync::Arc::clone(&self.schema), columns)?;
         let kinds = batch.ops().map(|ops| {
             let repeated = ops.iter().flat_map(|kind| std::iter::repeat_n(*kind, sets));
             repeated.collect::<Vec<_>>()

@@ -130,11 +130,6 @@ impl Sessions {
         all
     }
 
-    /// Number of open sessions.
-    pub(super) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
     /// Bytes of memory held, estimated.
     pub(super) fn memory_size(&self) -> usize {
         self.ends.len() * (size_of::<(i64, u64, u32)>() * 2 + size_of::<Session>())
@@ -164,7 +159,7 @@ mod tests {
         assert_eq!(add(&mut sessions, 10, 1), (10, 15, vec![]));
         assert_eq!(add(&mut sessions, 20, 2), (20, 25, vec![]));
         assert_eq!(add(&mut sessions, 5, 3), (0, 15, vec![0, 1]));
-        assert_eq!(sessions.len(), 2);
+        assert_eq!(sessions.ends.len(), 2);
         let (key, first) = sessions.first().unwrap();
         assert_eq!((key, first.state, first.window.end), (1, 0, 15));
         assert!(!sessions.close(key, first));

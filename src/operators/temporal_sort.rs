@@ -213,7 +213,10 @@ impl Operator for TemporalSort {
         }
         for batch in state.batches("rows") {
             let columns = batch.columns().to_vec();
-            self.keep(RecordBatch::try_new(self.schema.clone(), columns)?)?;
+            self.keep(RecordBatch::try_new(
+                std::sync::Arc::clone(&self.schema),
+                columns,
+            )?)?;
         }
         if self.rowtime.is_none() && self.waiting_rows > 0 {
             self.timer = Some(self.context.clock.now_ms().saturating_add(1));

@@ -100,8 +100,10 @@ pub(crate) struct Harness {
     pub output: Schema,
     /// Whether watermarks are part of the answer.
     pub show_watermarks: bool,
-    make: Box<dyn Fn(&OperatorContext) -> Result<Box<dyn Operator>>>,
+    make: Box<Make>,
 }
+
+type Make = dyn Fn(&OperatorContext) -> Result<Box<dyn Operator>>;
 
 impl Harness {
     /// A harness of an operator with one input.

@@ -105,9 +105,7 @@ impl Repl {
         say("Ebbflow: Flink SQL without the cluster. Type HELP; for help, QUIT; to end.\n")?;
         loop {
             editor.set_helper(Some(SqlHelper::new(Names::of(&self.shell.session))));
-            self.shell.height = editor
-                .dimensions()
-                .map(|(_, rows)| usize::try_from(rows).unwrap_or(usize::MAX));
+            self.shell.height = editor.dimensions().map(|(_, rows)| usize::from(rows));
             let text = match editor.readline(PROMPT) {
                 Ok(text) => text,
                 Err(ReadlineError::Interrupted) => continue,

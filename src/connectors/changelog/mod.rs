@@ -126,7 +126,10 @@ mod tests {
 
     fn connector() -> (ChangelogConnector, Arc<CapturedConsole>) {
         let console = Arc::new(CapturedConsole::default());
-        (ChangelogConnector::new(console.clone()), console)
+        (
+            ChangelogConnector::new(Arc::clone(&console) as Arc<dyn Console>),
+            console,
+        )
     }
 
     fn rows(columns: &str, data: &str) -> Result<Vec<String>> {

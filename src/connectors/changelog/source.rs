@@ -286,7 +286,7 @@ impl SourceReader for Reader {
         let projected = self
             .projection
             .iter()
-            .map(|i| columns[*i].clone())
+            .map(|i| std::sync::Arc::clone(&columns[*i]))
             .collect();
         let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(kinds.len()));
         let rows = RecordBatch::try_new_with_options(Arc::clone(&self.arrow), projected, &options)?;

@@ -424,10 +424,6 @@ fn uniform(rng: &mut SplitMix64, min: f64, max: f64) -> f64 {
 }
 
 /// A whole number between two others, both included.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the offset is less than the span"
-)]
 fn between(rng: &mut SplitMix64, min: i64, max: i64) -> i64 {
     let span = (i128::from(max) - i128::from(min) + 1).cast_unsigned();
     let offset = (u128::from(rng.next_u64()) * span) >> 64;

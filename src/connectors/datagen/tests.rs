@@ -128,7 +128,9 @@ fn a_restored_reader_makes_the_same_rows_at_another_parallelism() {
 fn the_rate_is_kept() {
     let clock = Arc::new(ManualClock::new(0));
     let t = table("x INT", &[("rows-per-second", "5")]);
-    let source = DatagenConnector::new(clock.clone()).source(&t).unwrap();
+    let source = DatagenConnector::new(Arc::clone(&clock) as Arc<dyn Clock>)
+        .source(&t)
+        .unwrap();
     let mut reader = source.readers(&[0]).unwrap().create(0, 1, &[]).unwrap();
     assert_eq!(read(reader.as_mut(), 3).len(), 3);
     assert_eq!(read(reader.as_mut(), 3).len(), 2);

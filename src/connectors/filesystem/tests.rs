@@ -9,7 +9,10 @@ use crate::types::{Column, TypeKind};
 
 fn connector() -> (FilesystemConnector, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new(0));
-    (FilesystemConnector::new(clock.clone()), clock)
+    (
+        FilesystemConnector::new(Arc::clone(&clock) as Arc<dyn Clock>),
+        clock,
+    )
 }
 
 fn files_of(folder: &Path) -> Vec<String> {

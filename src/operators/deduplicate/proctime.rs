@@ -162,6 +162,7 @@ impl Operator for ProctimeFirst {
 
 /// Keeps the last row.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one value an operator")]
 pub(super) enum ProctimeLast {
     /// The reader wants neither `-U` nor `+I`: all rows are updates.
     Upsert,

@@ -386,7 +386,11 @@ impl MatchRecognize {
                 columns.push(measure.evaluate_array(&batch, &context)?);
             }
             let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(found.len()));
-            let rows = RecordBatch::try_new_with_options(self.output.clone(), columns, &options)?;
+            let rows = RecordBatch::try_new_with_options(
+                std::sync::Arc::clone(&self.output),
+                columns,
+                &options,
+            )?;
             out.emit(ChangeBatch::inserts(rows))?;
         }
         Ok(())

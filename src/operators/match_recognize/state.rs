@@ -101,7 +101,10 @@ impl MatchRecognize {
         self.watermark = state.watermark.unwrap_or(i64::MIN);
         for batch in state.batches(WAITING) {
             let columns = batch.columns().get(width..).unwrap_or_default().to_vec();
-            self.keep(RecordBatch::try_new(self.schema.clone(), columns)?)?;
+            self.keep(RecordBatch::try_new(
+                std::sync::Arc::clone(&self.schema),
+                columns,
+            )?)?;
         }
         if self.rowtime.is_none() && self.waiting_rows > 0 {
             self.timer = Some(self.context.clock.now_ms().saturating_add(1));
@@ -152,7 +155,7 @@ impl MatchRecognize {
                 }
                 let before = match befores[i] {
                     -1 => None,
-                    before => Some(nodes.get(&(*slot, before)).ok_or_else(foreign)?.clone()),
+                    before => Some(Arc::clone(nodes.get(&(*slot, before)).ok_or_else(foreign)?)),
                 };
                 let node = Node {
                     row: Arc::clone(row),
@@ -172,7 +175,7 @@ impl MatchRecognize {
             for (i, slot) in slots.iter().enumerate() {
                 let partial = match lasts[i] {
                     -1 => Partial::beginning(),
-                    last => Partial::of(nodes.get(&(*slot, last)).ok_or_else(foreign)?.clone()),
+                    last => Partial::of(Arc::clone(nodes.get(&(*slot, last)).ok_or_else(foreign)?)),
                 };
                 if let (Some(within), false) = (self.nfa.within_ms, partial.last.is_none()) {
                     let deadline = partial.start_time.saturating_add(within);

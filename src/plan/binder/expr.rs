@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::functions::Arg;
 use crate::types::cast::CastMode;
-use crate::types::{DataType, RowField, Schema, TimeAttribute, TypeKind, coerce};
+use crate::types::{DataType, Schema, TimeAttribute, TypeKind, coerce};
 
 /// Columns from here on are aggregate calls.
 pub(super) const AGGREGATE_BASE: usize = 1 << 24;
@@ -674,18 +674,4 @@ pub(crate) fn cast(input: Expr, target: &DataType, mode: CastMode) -> Result<Exp
         },
         target,
     ))
-}
-
-/// The type of a `ROW` of `fields`, named `EXPR$0`, ... as Flink does.
-pub(crate) fn row_type(fields: &[DataType]) -> TypeKind {
-    TypeKind::Row(
-        fields
-            .iter()
-            .enumerate()
-            .map(|(i, t)| RowField {
-                name: format!("EXPR${i}"),
-                data_type: t.clone(),
-            })
-            .collect(),
-    )
 }

@@ -90,9 +90,7 @@ pub(super) fn prefixed(prefix: &ast::Ident, inner: &ast::Expr) -> Result<Expr> {
 
 /// `INTERVAL 'text' qualifier`.
 pub(super) fn interval(text: &str, interval: &ast::Interval) -> Result<Expr> {
-    let unit = |field: &Option<DateTimeField>| {
-        field.as_ref().map(|field| interval_unit(field)).transpose()
-    };
+    let unit = |field: &Option<DateTimeField>| field.as_ref().map(interval_unit).transpose();
     let Some(from) = unit(&interval.leading_field)? else {
         return Err(
             Error::plan(format!("INTERVAL '{text}' has no unit")).hint(format!(

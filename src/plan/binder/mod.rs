@@ -27,7 +27,7 @@ pub(crate) use expr::and;
 pub(crate) use from::join_schema;
 pub use scope::Scope;
 
-use crate::catalog::{Catalogs, ObjectPath, resolve_from};
+use crate::catalog::{Catalogs, ObjectPath};
 use crate::config::Configuration;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
@@ -120,10 +120,6 @@ impl<'a> Binder<'a> {
 
     fn fold(&self, expr: Expr) -> Result<Expr> {
         Ok(crate::expr::eval::fold(expr, &self.environment))
-    }
-
-    fn path(&self, name: &ast::ObjectName) -> Result<ObjectPath> {
-        resolve_from(&object_parts(name)?, &self.home.0, &self.home.1)
     }
 
     /// Puts the position of `node` on an error that has none.

@@ -277,6 +277,7 @@ impl Planner<'_> {
             WindowProperty::Proctime
         };
         let emit = self.emit_strategy();
+        let append = input.mode.is_append();
         let first_property = keys.len() + calls.len();
         let mut key: Vec<usize> = (0..keys.len()).collect();
         key.extend([first_property, first_property + 1]);
@@ -293,7 +294,7 @@ impl Planner<'_> {
             schema,
             mode: if emit.produces_updates() {
                 ChangelogMode {
-                    delete: false,
+                    delete: !append,
                     ..ChangelogMode::RETRACT
                 }
             } else {

@@ -21,8 +21,8 @@ fn round_trip(types: &[DataType], columns: &[ArrayRef]) {
     assert_eq!(table.len(), fresh.len());
     let again: Vec<u32> = (0..len).map(|i| table.find_one(&keys, i)).collect();
     assert_eq!(again, slots);
-    for i in 0..len {
-        assert_eq!(table.key_bytes(slots[i]), keys.bytes(i));
+    for (i, slot) in slots.iter().enumerate() {
+        assert_eq!(table.key_bytes(*slot), keys.bytes(i));
         assert_eq!(keys.has_null(i), columns.iter().any(|c| c.is_null(i)));
     }
 }
