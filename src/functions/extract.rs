@@ -80,7 +80,7 @@ impl Part {
             Self::Microsecond => t.nanos_of_second() / 1000,
             Self::Nanosecond => t.nanos_of_second(),
             // Towards zero.
-            Self::Epoch => t.millis() / 1000,
+            Self::Epoch => i64::try_from(t.millis() / 1000).unwrap_or(0),
             _ => self.of_day(t.days),
         }
     }

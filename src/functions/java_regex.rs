@@ -193,6 +193,9 @@ pub(super) fn after(text: &str, start: usize, end: usize) -> Option<usize> {
     text[end..].chars().next().map(|c| end + c.len_utf8())
 }
 
+/// Classes nest at most so deep.
+const MAX_DEPTH: usize = 100;
+
 const LINE_ENDS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
 const END: &str = r"\z";
 const END_OR_LINE_END: &str = r"(?=(?:\r\n|[\n\r\x{85}\x{2028}\x{2029}])?\z)";
@@ -221,6 +224,8 @@ struct Translator<'a> {
     end: &'static str,
     /// Whether something stands before that a quantifier can repeat.
     atom: bool,
+    /// Classes within classes.
+    depth: usize,
 }
 
 type Step<T = ()> = Result<T, Refusal>;
@@ -245,6 +250,7 @@ impl<'a> Translator<'a> {
             dollar: false,
             end: if line_ends { END_OR_LINE_END } else { END },
             atom: false,
+            depth: 0,
         };
         while let Some(c) = t.rest.next() {
             t.step(c)?;
@@ -718,6 +724,10 @@ impl<'a> Translator<'a> {
 
     /// After `[`, up to its `]`.
     fn class(&mut self) -> Step {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return unsupported("so deep a nest of classes");
+        }
         self.out.push('[');
         if self.eat('^') {
             self.out.push('^');
@@ -730,6 +740,7 @@ impl<'a> Translator<'a> {
             match c {
                 ']' if !empty => {
                     self.out.push(']');
+                    self.depth -= 1;
                     return Ok(());
                 }
                 '[' => self.class()?,

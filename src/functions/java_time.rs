@@ -78,6 +78,9 @@ impl Number {
     }
 }
 
+/// Optional sections nest at most so deep.
+const MAX_DEPTH: usize = 100;
+
 fn bad(reason: String) -> Error {
     Error::execution(reason).hint("patterns are those of Java's DateTimeFormatter")
 }
@@ -149,6 +152,9 @@ impl DateTimeFormatter {
                     }
                     last(&mut open).push(Item::Literal(text));
                     continue;
+                }
+                '[' if open.len() > MAX_DEPTH => {
+                    return Err(bad("Pattern nests optional sections too deep".into()));
                 }
                 '[' => open.push(Vec::new()),
                 ']' => {

@@ -16,6 +16,8 @@ pub mod doc;
 mod encoding;
 mod english;
 mod extract;
+#[cfg(test)]
+mod fuzz_tests;
 mod java_date;
 mod java_regex;
 mod java_time;

@@ -147,7 +147,8 @@ fn round_decimal(
     precision: u8,
     rounding: Rounding,
 ) -> Option<i128> {
-    let gone = i32::from(scale).saturating_sub(digits);
+    let digits = digits.clamp(-100, 100);
+    let gone = i32::from(scale) - digits;
     let (value, at) = if gone <= 0 {
         (x, i32::from(scale))
     } else {

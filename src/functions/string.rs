@@ -14,7 +14,7 @@ use crate::types::data_type::MAX_LENGTH;
 use crate::types::{DataType, TypeKind};
 
 /// The longest text that a function makes.
-const MAX_BYTES: usize = 1 << 30;
+const MAX_BYTES: usize = 1 << 28;
 
 pub(super) static FUNCTIONS: &[Builtin] = &[
     Builtin::new(
@@ -378,7 +378,10 @@ fn overlay<const LENGTH: bool>() -> Kernel {
         collect_text(c.rows, c.nulls().as_ref(), |i, out| {
             let (s, r, start) = (s.value(i), r.value(i), start.value(i));
             let chars = s.chars().count();
-            let Some(skip) = usize::try_from(start - 1).ok().filter(|at| *at < chars) else {
+            let Some(skip) = usize::try_from(start.saturating_sub(1))
+                .ok()
+                .filter(|at| *at < chars)
+            else {
                 out.push_str(s);
                 return Ok(Some(()));
             };

@@ -69,7 +69,7 @@ impl Unit {
     }
 
     /// The start of the next unit.
-    fn next(self, start: Local) -> Local {
+    fn next(self, start: Local) -> Option<Local> {
         let days = match self {
             Self::Nanos(unit) => return start.plus_nanos(i128::from(unit)),
             Self::Week => start.days + 7,
@@ -82,7 +82,7 @@ impl Unit {
                 first_of(year + unit, 1)
             }
         };
-        Local { days, nanos: 0 }
+        Some(Local { days, nanos: 0 })
     }
 }
 
@@ -128,7 +128,7 @@ pub(super) fn prepare(call: &Call<'_>, up: bool) -> Result<Kernel> {
         let t = form.local(value);
         let mut start = unit.floor(t);
         if up && start != t {
-            start = unit.next(start);
+            start = unit.next(start)?;
         }
         if time_of_day {
             start.days = 0;
@@ -155,7 +155,11 @@ mod tests {
             out
         };
         let start = unit.floor(t);
-        let end = if start == t { t } else { unit.next(start) };
+        let end = if start == t {
+            t
+        } else {
+            unit.next(start).expect("near")
+        };
         (show(start), show(end))
     }
 

@@ -12,6 +12,9 @@ pub(super) const NANOS_PER_DAY: i64 = 86_400 * NANOS_PER_SECOND;
 /// Nanoseconds of a second.
 pub(super) const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
+/// No timestamp is further from 1970-01-01.
+pub(super) const MAX_DAYS: i64 = 200_000_000_000;
+
 /// A moment on a clock on the wall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Local {
@@ -41,20 +44,23 @@ impl Local {
     }
 
     /// Milliseconds since 1970-01-01 00:00.
-    pub(super) fn millis(self) -> i64 {
-        self.days * 86_400_000 + self.nanos.div_euclid(1_000_000)
+    pub(super) fn millis(self) -> i128 {
+        i128::from(self.days) * 86_400_000 + i128::from(self.nanos.div_euclid(1_000_000))
     }
 
-    /// Moved by nanoseconds.
-    pub(super) fn plus_nanos(self, nanos: i128) -> Self {
+    /// Moved by nanoseconds; `None` if that is further away than any timestamp.
+    pub(super) fn plus_nanos(self, nanos: i128) -> Option<Self> {
         let total = i128::from(self.nanos) + nanos;
         let day = i128::from(NANOS_PER_DAY);
-        Self {
-            days: self
-                .days
-                .saturating_add(i64::try_from(total.div_euclid(day)).unwrap_or(i64::MAX)),
-            nanos: i64::try_from(total.rem_euclid(day)).unwrap_or(0),
-        }
+        let days = i64::try_from(total.div_euclid(day)).ok()?;
+        let days = self
+            .days
+            .checked_add(days)
+            .filter(|d| d.abs() <= MAX_DAYS)?;
+        Some(Self {
+            days,
+            nanos: i64::try_from(total.rem_euclid(day)).ok()?,
+        })
     }
 }
 

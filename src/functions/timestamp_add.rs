@@ -57,9 +57,11 @@ impl Step {
     /// `t` and `n` of these.
     fn add(self, t: Local, n: i64) -> Option<Local> {
         match self {
-            Self::Nanos(unit) => Some(t.plus_nanos(i128::from(unit) * i128::from(n))),
+            Self::Nanos(unit) => t.plus_nanos(i128::from(unit) * i128::from(n)),
             Self::Months(unit) => {
-                let months = unit.checked_mul(n).filter(|m| m.abs() < 1_000_000_000)?;
+                let months = unit
+                    .checked_mul(n)
+                    .filter(|m| m.unsigned_abs() < 1_000_000_000)?;
                 Some(Local {
                     days: add_months(t.days, months),
                     nanos: t.nanos,
@@ -72,7 +74,7 @@ impl Step {
     fn between(self, from: Local, to: Local) -> i64 {
         match self {
             Self::Nanos(unit) => {
-                let nanos = i128::from(to.millis() - from.millis()) * 1_000_000;
+                let nanos = (to.millis() - from.millis()) * 1_000_000;
                 i64::try_from(nanos / i128::from(unit)).unwrap_or(i64::MAX)
             }
             Self::Months(unit) => months_between(from, to) / unit,
@@ -328,7 +330,9 @@ mod tests {
     fn differences_are_cut_towards_zero() {
         let hours = Step::Nanos(3600 * NANOS_PER_SECOND);
         let a = at(2024, 1, 1, 10);
-        let b = a.plus_nanos(-90 * 60 * i128::from(NANOS_PER_SECOND));
+        let b = a
+            .plus_nanos(-90 * 60 * i128::from(NANOS_PER_SECOND))
+            .expect("near");
         assert_eq!(hours.between(a, b), -1);
         assert_eq!(hours.between(b, a), 1);
     }

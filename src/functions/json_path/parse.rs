@@ -19,7 +19,10 @@ pub(super) fn path(text: &str) -> Result<Path, String> {
     if text.len() > 1 && text.ends_with('.') {
         return Err("Path must not end with a '.' or '..'".to_string());
     }
-    let mut reader = Reader { rest: &text[1..] };
+    let mut reader = Reader {
+        rest: &text[1..],
+        depth: 0,
+    };
     let path = reader.tokens()?;
     if reader.rest.is_empty() {
         Ok(path)
@@ -30,7 +33,12 @@ pub(super) fn path(text: &str) -> Result<Path, String> {
 
 struct Reader<'a> {
     rest: &'a str,
+    /// Conditions within conditions.
+    depth: usize,
 }
+
+/// Conditions nest at most so deep.
+const MAX_DEPTH: usize = 100;
 
 impl<'a> Reader<'a> {
     fn eat(&mut self, text: &str) -> bool {
@@ -221,6 +229,16 @@ impl<'a> Reader<'a> {
     }
 
     fn condition(&mut self) -> Result<Condition, String> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err("the condition is nested too deep".to_string());
+        }
+        let condition = self.simple_condition();
+        self.depth -= 1;
+        condition
+    }
+
+    fn simple_condition(&mut self) -> Result<Condition, String> {
         self.blanks();
         if self.rest.starts_with('!') && !self.rest.starts_with("!=") {
             self.expect("!")?;
@@ -272,25 +290,34 @@ impl<'a> Reader<'a> {
             return self.pattern();
         }
         if self.eat("[") {
-            let mut items = Vec::new();
-            self.blanks();
-            while !self.eat("]") {
-                if !items.is_empty() {
-                    self.expect(",")?;
-                }
-                match self.operand()? {
-                    Operand::Value(value) => items.push(value),
-                    _ => return Err("a list holds constants only".to_string()),
-                }
-                self.blanks();
-            }
-            return Ok(Operand::Value(items.into()));
+            return self.list();
         }
         let word = self.take_while(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
         match super::super::json_tree::parse(word) {
             Some(value) if !word.is_empty() => Ok(Operand::Value(value)),
             _ => Err(format!("Expected a value before '{word}{}'", self.rest)),
         }
+    }
+
+    /// Constants behind their opening bracket.
+    fn list(&mut self) -> Result<Operand, String> {
+        let mut items = Vec::new();
+        self.blanks();
+        while !self.eat("]") {
+            if !items.is_empty() {
+                self.expect(",")?;
+            }
+            self.blanks();
+            if self.rest.starts_with(['[', '/']) {
+                return Err("a list holds constants only".to_string());
+            }
+            match self.operand()? {
+                Operand::Value(value) => items.push(value),
+                _ => return Err("a list holds constants only".to_string()),
+            }
+            self.blanks();
+        }
+        Ok(Operand::Value(items.into()))
     }
 
     /// A regular expression behind its first slash.
