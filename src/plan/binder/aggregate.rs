@@ -251,14 +251,6 @@ impl Binder<'_> {
                 })
                 .collect();
         }
-        // equal grouping sets count once
-        let mut sets: Vec<Vec<usize>> = Vec::new();
-        for set in std::mem::take(&mut group.sets) {
-            if !sets.contains(&set) {
-                sets.push(set);
-            }
-        }
-        group.sets = sets;
         group.times = group
             .keys
             .iter()
@@ -485,7 +477,7 @@ impl Binder<'_> {
                     next += 1;
                     aggregate.column(next - 1)
                 }
-                PendingFunction::GroupId => literal::bigint(0),
+                PendingFunction::GroupId => group.group_id(&aggregate)?,
                 PendingFunction::Grouping => group.grouping(&call.args, &aggregate)?,
             };
             schema.columns.push(Column::new(
@@ -545,13 +537,42 @@ impl GroupBy {
         }
     }
 
-    /// The id of a set: bit i, from the left, is set when key i is not in it.
-    fn set_id(&self, set: &[usize]) -> i64 {
+    /// How many equal sets stand before set `i`.
+    fn repetition(&self, i: usize) -> i64 {
+        let before = self.sets[..i].iter().filter(|set| **set == self.sets[i]);
+        i64::try_from(before.count()).unwrap_or(i64::MAX)
+    }
+
+    /// The id of set `i`: bit k, from the left, is set when key k is not in it; higher bits tell
+    /// equal sets apart.
+    fn set_id(&self, i: usize) -> i64 {
         let n = self.keys.len();
-        (0..n)
-            .filter(|k| !set.contains(k))
+        let missing: i64 = (0..n)
+            .filter(|k| !self.sets[i].contains(k))
             .map(|k| 1i64 << (n - 1 - k))
-            .sum()
+            .sum();
+        missing + (self.repetition(i) << n)
+    }
+
+    /// A number of each set, by the set's id in the aggregate's output.
+    fn by_set(&self, value: &dyn Fn(usize) -> i64, aggregate: &LogicalPlan) -> Result<Expr> {
+        let last = self.sets.len() - 1;
+        if last == 0 {
+            return Ok(literal::bigint(value(0)));
+        }
+        let id = aggregate.column(self.keys.len());
+        let branches = (0..last)
+            .map(|i| {
+                let this = compare(CompareOp::Eq, id.clone(), literal::bigint(self.set_id(i)))?;
+                Ok((this, literal::bigint(value(i))))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        case(branches, literal::bigint(value(last)))
+    }
+
+    /// `GROUP_ID()`: how many equal sets stand before the row's set.
+    fn group_id(&self, aggregate: &LogicalPlan) -> Result<Expr> {
+        self.by_set(&|i| self.repetition(i), aggregate)
     }
 
     /// `GROUPING(args)`: one bit an argument, set when the row's set lacks it.
@@ -564,23 +585,11 @@ impl GroupBy {
                 })
             })
             .collect::<Result<Vec<_>>>()?;
-        let value = |set: &[usize]| -> i64 {
-            keys.iter()
-                .fold(0, |bits, k| bits << 1 | i64::from(!set.contains(k)))
+        let value = |i: usize| -> i64 {
+            let bit = |k: &usize| i64::from(!self.sets[i].contains(k));
+            keys.iter().fold(0, |bits, k| bits << 1 | bit(k))
         };
-        if self.sets.len() == 1 {
-            return Ok(literal::bigint(value(&self.sets[0])));
-        }
-        let id = aggregate.column(self.keys.len());
-        let (last, first) = self.sets.split_last().expect("there is always a set");
-        let branches = first
-            .iter()
-            .map(|set| {
-                let this = compare(CompareOp::Eq, id.clone(), literal::bigint(self.set_id(set)))?;
-                Ok((this, literal::bigint(value(set))))
-            })
-            .collect::<Result<Vec<_>>>()?;
-        case(branches, literal::bigint(value(last)))
+        self.by_set(&value, aggregate)
     }
 
     /// Rewrites an expression over the block's input to one over the aggregate's output.
@@ -633,9 +642,10 @@ fn expand(input: LogicalPlan, group: &GroupBy) -> LogicalPlan {
     let sets = group
         .sets
         .iter()
-        .map(|set| {
+        .enumerate()
+        .map(|(i, set)| {
             let nulled = (0..group.keys.len()).filter(|k| !set.contains(k)).collect();
-            (nulled, group.set_id(set))
+            (nulled, group.set_id(i))
         })
         .collect();
     let mut schema = input.schema.clone();
