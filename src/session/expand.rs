@@ -285,7 +285,7 @@ impl Expander<'_> {
             recursive: false,
             cte_tables: self.ctes.clone(),
         });
-        query.body = Box::new(SetExpr::Select(Box::new(all)));
+        *query.body = SetExpr::Select(Box::new(all));
         let bound = self.session.binder().without_positions().bind(&query);
         Some(
             bound

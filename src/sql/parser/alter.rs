@@ -9,6 +9,9 @@ use super::super::ast::{
 use super::FlinkParser;
 use crate::error::Result;
 
+/// `PARTITION (p = 'v', ..)`: names, and values if they are given.
+type PartitionSpec = Vec<(Ident, Option<Expr>)>;
+
 impl FlinkParser<'_> {
     /// `ALTER ..`
     pub(super) fn alter(&mut self) -> Result<Statement> {
@@ -149,7 +152,7 @@ impl FlinkParser<'_> {
     }
 
     /// `PARTITION (p = 'v') [WITH (..)] ..`
-    fn partition_specs(&mut self) -> Result<Vec<Vec<(Ident, Option<Expr>)>>> {
+    fn partition_specs(&mut self) -> Result<Vec<PartitionSpec>> {
         self.expect_word("PARTITION")?;
         let mut partitions = Vec::new();
         loop {
