@@ -3,8 +3,8 @@
 //! Without mini-batch every input row is answered for itself, as in Flink: `+I` when a group begins,
 //! `-U` and `+U` when its result changes, `-D` when its last row is withdrawn. The work is still done
 //! in columns: one pass finds what each row is to its group, then every aggregate runs over all rows
-//! and writes its values before and after each ([`AggregateSet::trace`]), then the output is taken
-//! from these columns. With mini-batch ([`bundle`]) each group is answered once a bundle.
+//! and writes its values before and after each (`AggregateSet::trace`), then the output is taken
+//! from these columns. With mini-batch (`bundle`) each group is answered once a bundle.
 
 mod bundle;
 mod changes;
