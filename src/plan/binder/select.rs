@@ -72,7 +72,7 @@ impl Binder<'_> {
         }
         let mut order_keys = Vec::new();
         for item in order {
-            let key = self.bind_order_key(item, &items, select.distinct.is_some(), &mut context)?;
+            let key = self.bind_order_key(item, &items, &mut context)?;
             let (descending, nulls_first) = direction(&item.options);
             order_keys.push((key, descending, nulls_first));
         }
@@ -304,7 +304,6 @@ impl Binder<'_> {
         &mut self,
         item: &ast::OrderByExpr,
         items: &[Item],
-        distinct: bool,
         context: &mut Context<'_, '_>,
     ) -> Result<OrderKey> {
         if let ast::Expr::Value(value) = &item.expr
@@ -320,7 +319,6 @@ impl Binder<'_> {
         {
             return Ok(OrderKey::Item(i));
         }
-        let _ = distinct;
         Ok(OrderKey::Expr(self.bind_expr(&item.expr, context)?))
     }
 }
