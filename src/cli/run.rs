@@ -12,8 +12,9 @@ use super::{Common, report};
 use crate::connectors::console::Console;
 use crate::connectors::registry::ConnectorContext;
 use crate::error::{Error, Result};
-use crate::session::InsertJob;
+use crate::session::{InsertJob, PlannedInsert};
 use crate::sql::script::Script;
+use crate::sql::{FlinkParser, Statement};
 
 /// A script with the name that messages call it.
 #[derive(Debug)]
@@ -56,41 +57,100 @@ pub(super) fn run(text: &Text, common: &Common) -> bool {
             return false;
         }
     };
-    let mut shell = Shell::new(session);
+    let shell = Shell::new(session);
     if let Err(e) = shell.stopper.install(OnInterrupt::StopProgram) {
         tracing::warn!("{e}");
     }
-    let mut jobs = Vec::new();
-    let mut well = true;
-    for statement in Script::split(&text.sql).all() {
-        if shell.stopper.is_stopping() {
-            break;
-        }
-        match shell.execute(statement.text) {
-            Ok(Next::Shown | Next::Done) => {}
-            Ok(Next::Quit) => break,
-            Ok(Next::Job(job)) => {
-                shell.stopper.watch(job.handle());
-                tracing::info!("started {}", job.name());
-                jobs.push(job);
-            }
-            Err(e) => {
-                report(
-                    &e.shifted(statement.offset),
-                    &text.sql,
-                    text.name.as_deref(),
-                );
-                well = false;
-                break;
-            }
-        }
+    let mut run = Run {
+        shell,
+        planned: Vec::new(),
+        jobs: Vec::new(),
+    };
+    let result = run.script(&text.sql);
+    let mut well = result.is_ok();
+    if let Err(e) = result {
+        report(&e, &text.sql, text.name.as_deref());
     }
+    let Run { shell, jobs, .. } = run;
     if !well {
         jobs.iter().for_each(|job| job.handle().cancel());
     }
     well &= wait(&jobs, &status, text);
     summarize(&shell, common);
     well
+}
+
+/// A script that is being run.
+struct Run {
+    shell: Shell,
+    /// INSERTs that follow each other become one job, which begins when something has to see it.
+    planned: Vec<PlannedInsert>,
+    jobs: Vec<InsertJob>,
+}
+
+impl Run {
+    /// Runs the statements of a script in order; errors have their position in `sql`.
+    fn script(&mut self, sql: &str) -> Result<()> {
+        for statement in Script::split(sql).all() {
+            if self.shell.stopper.is_stopping() {
+                return Ok(());
+            }
+            let goes_on = self.execute(statement.text);
+            if !goes_on.map_err(|e| e.shifted(statement.offset))? {
+                break;
+            }
+        }
+        self.start().map_err(|e| e.shifted(sql.len()))
+    }
+
+    /// Runs a statement; `false` says that the script ends here.
+    fn execute(&mut self, sql: &str) -> Result<bool> {
+        let statement = FlinkParser::parse_statement(sql)?;
+        if let Some(planned) = self.shell.session.plan_insert_of(&statement)? {
+            self.planned.extend(planned);
+            return Ok(true);
+        }
+        if !only_declares(&statement) {
+            self.start()?;
+        }
+        match self.shell.execute_parsed(statement)? {
+            Next::Shown | Next::Done => {}
+            Next::Quit => return Ok(false),
+            Next::Job(job) => self.watch(job),
+        }
+        Ok(true)
+    }
+
+    /// Starts the INSERTs that wait.
+    fn start(&mut self) -> Result<()> {
+        if !self.planned.is_empty() {
+            let planned = std::mem::take(&mut self.planned);
+            let job = self.shell.session.start_planned(planned)?;
+            self.shell.started.push(job.handle().clone());
+            self.watch(job);
+        }
+        Ok(())
+    }
+
+    fn watch(&mut self, job: InsertJob) {
+        self.shell.stopper.watch(job.handle());
+        tracing::info!("started {}", job.name());
+        self.jobs.push(job);
+    }
+}
+
+/// Whether a statement neither shows what an earlier INSERT does nor changes how it runs.
+fn only_declares(statement: &Statement) -> bool {
+    match statement {
+        Statement::CreateTable(create) => create.as_query.is_none(),
+        Statement::CreateView(_)
+        | Statement::CreateCatalog(_)
+        | Statement::CreateDatabase(_)
+        | Statement::CreateFunction(_)
+        | Statement::Explain(_)
+        | Statement::Use(_) => true,
+        _ => false,
+    }
 }
 
 /// Waits for all jobs. When one fails the others are stopped.

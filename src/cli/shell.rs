@@ -8,6 +8,7 @@ use super::tableau::{ChangeTable, MAX_COLUMN_WIDTH, NULL, rows, write_table};
 use crate::error::{Error, Result};
 use crate::runtime::job::JobHandle;
 use crate::session::{InsertJob, Listing, Query, Session, StatementResult};
+use crate::sql::{FlinkParser, Statement};
 use crate::types::text::RowPrinter;
 
 /// What the caller has to do next.
@@ -59,7 +60,15 @@ impl Shell {
     /// # Errors
     /// When the statement or its query fails, or standard output does.
     pub(crate) fn execute(&mut self, sql: &str) -> Result<Next> {
-        let next = match self.session.execute(sql)? {
+        self.execute_parsed(FlinkParser::parse_statement(sql)?)
+    }
+
+    /// Runs a statement that is parsed already.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub(crate) fn execute_parsed(&mut self, statement: Statement) -> Result<Next> {
+        let next = match self.session.execute_parsed(statement)? {
             StatementResult::Done => Next::Done,
             StatementResult::Quit => Next::Quit,
             StatementResult::Lines(lines) => {

@@ -13,20 +13,63 @@ use crate::plan::logical::LogicalPlan;
 use crate::plan::physical::{ConflictAction, SinkTarget, StreamPlan};
 use crate::plan::translate::Translator;
 use crate::runtime::job::Job;
+use crate::sql::Statement;
 use crate::sql::ast::{ConflictStrategy, Insert};
 use crate::types::{Column, Schema, coerce};
+
+/// An INSERT that has been planned and not been started.
+pub(crate) struct PlannedInsert {
+    plan: StreamPlan,
+    /// Path of the table, for the job's name.
+    target: String,
+}
 
 impl Session {
     /// Starts one job for all of `inserts`.
     pub(super) fn start_inserts(&self, inserts: &[Insert]) -> Result<InsertJob> {
-        let mut translator = Translator::new(&self.config);
-        let mut names = Vec::new();
-        for insert in inserts {
-            let plan = self.plan_insert(insert)?;
-            translator.add_insert(&plan)?;
-            names.push(self.insert_target(insert)?.path.to_string());
+        self.start(self.plan_inserts(inserts)?)
+    }
+
+    fn plan_inserts(&self, inserts: &[Insert]) -> Result<Vec<PlannedInsert>> {
+        let plan = |insert| {
+            Ok(PlannedInsert {
+                plan: self.plan_insert(insert)?,
+                target: self.insert_target(insert)?.path.to_string(),
+            })
+        };
+        inserts.iter().map(plan).collect()
+    }
+
+    /// Plans INSERTs that are to run as one job with others; `None` for a statement that is none, or
+    /// that `table.dml-sync` makes wait for its end.
+    pub(crate) fn plan_insert_of(
+        &self,
+        statement: &Statement,
+    ) -> Result<Option<Vec<PlannedInsert>>> {
+        let inserts = match statement {
+            Statement::Insert(insert) => std::slice::from_ref(insert),
+            Statement::StatementSet(inserts) => inserts,
+            _ => return Ok(None),
+        };
+        if self.dml_sync() {
+            return Ok(None);
         }
-        let name = format!("insert-into_{}", names.join(","));
+        self.plan_inserts(inserts).map(Some)
+    }
+
+    /// Starts one job for INSERTs that have been planned: they share scans, checkpoints and their end.
+    pub(crate) fn start_planned(&mut self, inserts: Vec<PlannedInsert>) -> Result<InsertJob> {
+        let job = self.start(inserts)?;
+        self.jobs.push(job.clone());
+        Ok(job)
+    }
+
+    fn start(&self, inserts: Vec<PlannedInsert>) -> Result<InsertJob> {
+        let (plans, targets): (Vec<_>, Vec<_>) =
+            inserts.into_iter().map(|i| (i.plan, i.target)).unzip();
+        let mut translator = Translator::new(&self.config);
+        translator.add_inserts(plans)?;
+        let name = format!("insert-into_{}", targets.join(","));
         let mut config = self.job_config(&name);
         self.add_checkpoints(&mut config)?;
         let handle = Job::start(translator.finish(), config)?;

@@ -34,6 +34,7 @@ mod view;
 
 use std::sync::Arc;
 
+pub(crate) use insert::PlannedInsert;
 pub use jobs::InsertJob;
 pub use listing::Listing;
 pub use push::TableWriter;

@@ -28,13 +28,15 @@ impl Session {
         let stream = self.planner().plan_query(plan, true)?;
         let config = self.job_config("query");
         let (writers, reader) = collect(CAPACITY, &config.control);
+        let mode = stream.mode;
+        let update_maker = crate::plan::physical::describe_updates(&stream);
         let mut translator = Translator::new(&self.config);
-        translator.add_query(&stream, writers)?;
+        translator.add_query(stream, writers)?;
         let handle = Job::start(translator.finish(), config)?;
         Ok(Query {
             schema: plan.schema.clone(),
-            mode: stream.mode,
-            update_maker: crate::plan::physical::describe_updates(&stream),
+            mode,
+            update_maker,
             handle,
             reader,
         })

@@ -133,11 +133,16 @@ impl Session {
 
     pub(super) fn run_inserts(&mut self, inserts: &[Insert]) -> Result<StatementResult> {
         let job = self.start_inserts(inserts)?;
-        if self.config.bool("table.dml-sync", false) {
+        if self.dml_sync() {
             job.wait()?;
         }
         self.jobs.push(job.clone());
         Ok(StatementResult::Job(job))
+    }
+
+    /// Whether an INSERT is waited for.
+    pub(super) fn dml_sync(&self) -> bool {
+        self.config.bool("table.dml-sync", false)
     }
 
     fn explain(&self, explained: &Explain) -> Result<StatementResult> {

@@ -1,11 +1,15 @@
-//! The stream plan as a graph of operators. Those bounded by time are in [`time`].
+//! The stream plan as a graph of operators. Those bounded by time are in [`time`]; [`share`] finds
+//! what occurs more than once.
 
+mod share;
 mod time;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 
+use self::share::Sharing;
 use super::logical::{self, SortKey};
 use super::physical::{ConflictAction, JoinSide, StreamNode, StreamPlan};
 use crate::aggregates;
@@ -47,6 +51,9 @@ pub struct Translator<'a> {
     graph: Graph,
     config: &'a Configuration,
     parallelism: usize,
+    sharing: Sharing,
+    /// The vertices of subplans that may occur again.
+    known: HashMap<String, VertexId>,
     /// Whether some expression reads the watermark.
     reads_watermark: bool,
 }
@@ -58,6 +65,8 @@ impl<'a> Translator<'a> {
         Self {
             graph: Graph::default(),
             parallelism: config.parallelism(),
+            sharing: Sharing::of(config),
+            known: HashMap::new(),
             config,
             reads_watermark: false,
         }
@@ -69,11 +78,17 @@ impl<'a> Translator<'a> {
         self.graph
     }
 
-    /// Adds the plan of an INSERT.
+    /// Adds the plans of the INSERTs of one job.
     ///
     /// # Errors
     /// When a source or sink cannot be made.
-    pub fn add_insert(&mut self, plan: &StreamPlan) -> Result<()> {
+    pub fn add_inserts(&mut self, mut plans: Vec<StreamPlan>) -> Result<()> {
+        self.sharing.unite_scans(&mut plans);
+        self.reads_watermark = plans.iter().any(reads_watermark);
+        plans.iter().try_for_each(|plan| self.add_insert(plan))
+    }
+
+    fn add_insert(&mut self, plan: &StreamPlan) -> Result<()> {
         let StreamNode::Sink {
             table,
             sink,
@@ -100,9 +115,13 @@ impl<'a> Translator<'a> {
     /// When a source cannot be made.
     pub fn add_query(
         &mut self,
-        plan: &StreamPlan,
+        plan: StreamPlan,
         writers: Arc<dyn SinkWriterFactory>,
     ) -> Result<()> {
+        let mut plans = [plan];
+        self.sharing.unite_scans(&mut plans);
+        let [plan] = &plans;
+        self.reads_watermark = reads_watermark(plan);
         self.add_sink(plan, writers, &StreamNode::Collect, "query", &[])
     }
 
@@ -114,7 +133,6 @@ impl<'a> Translator<'a> {
         target: &str,
         primary_key: &[usize],
     ) -> Result<()> {
-        self.reads_watermark = reads_watermark(input);
         let from = self.add(input)?;
         let upstream = self.graph.vertex(from).parallelism;
         let collects = matches!(node, StreamNode::Collect);
@@ -149,6 +167,16 @@ impl<'a> Translator<'a> {
             .iter()
             .map(|input| self.add(input))
             .collect::<Result<Vec<_>>>()?;
+        let identity = self.sharing.identity(plan, &inputs);
+        if let Some(known) = identity.as_ref().and_then(|i| self.known.get(i)) {
+            return Ok(*known);
+        }
+        let vertex = self.add_vertex(plan, inputs)?;
+        self.known.extend(identity.map(|i| (i, vertex)));
+        Ok(vertex)
+    }
+
+    fn add_vertex(&mut self, plan: &StreamPlan, inputs: Vec<VertexId>) -> Result<VertexId> {
         match &plan.node {
             StreamNode::TableSourceScan {
                 source, projection, ..
