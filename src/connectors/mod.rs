@@ -215,6 +215,14 @@ pub trait SinkWriterFactory: Send + Sync {
         Ok(())
     }
 
+    /// Makes visible all that one checkpoint holds for the sink. Idempotent.
+    ///
+    /// # Errors
+    /// When the outcome cannot be proven.
+    fn commit_all(&self, committables: &[&[u8]]) -> Result<()> {
+        committables.iter().try_for_each(|c| self.commit(c))
+    }
+
     /// Removes what was written after the restored checkpoint by an attempt that is dead.
     ///
     /// # Errors

@@ -5,14 +5,18 @@
 //! a value object a row.
 //!
 //! - [`builder`]: typed columns under construction, which every decoder fills,
+//! - [`bulk`]: formats of whole files,
 //! - [`csv`]: lines of values,
 //! - [`json`]: objects, also those that carry a changelog,
+//! - [`parquet`]: files of columns,
 //! - [`raw`]: one column, unparsed,
 //! - [`text`]: values from their text, by Java's rules.
 
 pub mod builder;
+pub mod bulk;
 pub mod csv;
 pub mod json;
+pub mod parquet;
 pub mod raw;
 mod temporal;
 pub mod text;
@@ -112,6 +116,12 @@ impl DecodedColumns {
         }
     }
 
+    /// The Arrow schema of what a decoder gives.
+    #[must_use]
+    pub fn arrow(&self) -> SchemaRef {
+        self.produced().to_arrow()
+    }
+
     /// The columns that a decoder gives.
     #[must_use]
     pub fn produced(&self) -> Schema {
@@ -142,6 +152,11 @@ pub trait DecodingFormat: Send + Sync {
         Box::new(Lines)
     }
 
+    /// The format as one of whole files, if it is one: it has no decoder then.
+    fn bulk(&self) -> Option<&dyn bulk::BulkDecoding> {
+        None
+    }
+
     /// A decoder of `columns`.
     ///
     /// # Errors
@@ -154,6 +169,11 @@ pub trait EncodingFormat: Send + Sync {
     /// The kinds that it can write.
     fn changelog_mode(&self) -> ChangelogMode {
         ChangelogMode::APPEND
+    }
+
+    /// The format as one of whole files, if it is one: it has no encoder then.
+    fn bulk(&self) -> Option<&dyn bulk::BulkEncoding> {
+        None
     }
 
     /// An encoder of rows of `schema`.
@@ -293,9 +313,10 @@ impl<'a> FormatOptions<'a> {
 }
 
 /// All formats.
-static FORMATS: [&dyn Format; 7] = [
+static FORMATS: [&dyn Format; 8] = [
     &csv::CsvFormat,
     &json::JsonFormat,
+    &parquet::ParquetFormat,
     &raw::RawFormat,
     &CdcFormat::Debezium,
     &CdcFormat::Canal,

@@ -18,6 +18,24 @@ pub(super) struct DateTimeFormatter {
     items: Vec<Item>,
 }
 
+/// A pattern that reads times outside of expressions: those of partitions.
+#[derive(Debug, Clone)]
+pub(crate) struct TimePattern(DateTimeFormatter);
+
+impl TimePattern {
+    /// # Errors
+    /// When it is no pattern.
+    pub(crate) fn new(pattern: &str) -> Result<Self> {
+        DateTimeFormatter::new(pattern).map(Self)
+    }
+
+    /// Seconds since 1970-01-01 00:00; `None` if the text does not follow the pattern.
+    pub(crate) fn seconds(&self, text: &str) -> Option<i64> {
+        let local = self.0.parse(text)?;
+        Some(local.days * 86_400 + local.nanos.div_euclid(NANOS_PER_SECOND))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Item {
     Literal(String),

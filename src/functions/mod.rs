@@ -50,6 +50,8 @@ mod utf16;
 mod variant;
 mod zones;
 
+pub(crate) use java_time::TimePattern;
+
 use std::fmt;
 use std::sync::Arc;
 

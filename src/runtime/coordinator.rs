@@ -319,8 +319,10 @@ pub(super) fn commit(graph: &Graph, checkpoint: &Checkpoint) -> Result<()> {
         };
         let saved = checkpoint.vertex(&graph.uid(VertexId(id)));
         let subtasks = saved.map_or(&[][..], |v| &v.subtasks);
-        for committable in subtasks.iter().flat_map(|s| &s.committables) {
-            let committed = factory.commit(committable);
+        let all = subtasks.iter().flat_map(|s| &s.committables);
+        let all: Vec<&[u8]> = all.map(Vec::as_slice).collect();
+        if !all.is_empty() {
+            let committed = factory.commit_all(&all);
             committed.map_err(|e| e.context(vertex.description.clone()))?;
         }
     }

@@ -14,6 +14,8 @@ pub(super) struct DataFile {
     pub(super) size: u64,
     /// ms since the epoch.
     pub(super) modified: i64,
+    /// Whether somebody may be writing to it: its last line counts only when it has an end.
+    pub(super) may_grow: bool,
 }
 
 impl DataFile {
@@ -32,6 +34,7 @@ impl DataFile {
             size: metadata.len(),
             modified: since_epoch.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)),
             path,
+            may_grow: false,
         }
     }
 }
@@ -190,7 +193,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-fn unescape(text: &str) -> String {
+pub(super) fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('%') {

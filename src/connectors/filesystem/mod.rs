@@ -1,14 +1,22 @@
 //! The `filesystem` connector: tables that are files of a local folder.
 //!
 //! - [`listing`]: which files a table has, and partitions in their paths,
-//! - [`source`]: the table as a source; [`reader`] reads one subtask's files,
-//! - [`sink`]: the table as a sink; [`part`] writes one file and makes it visible.
+//! - [`source`]: the table as a source; [`reader`] reads one subtask's files, [`open_file`] is the one
+//!   that it is reading, [`constants`] are columns that the file's path tells,
+//! - [`sink`]: the table as a sink; [`writer`] is one subtask's share of it, [`part`] writes one file and
+//!   makes it visible, [`compaction`] makes one of several, [`partition_commit`] says which partitions
+//!   are complete.
 
+mod compaction;
+mod constants;
 mod listing;
+mod open_file;
 mod part;
+mod partition_commit;
 mod reader;
 mod sink;
 mod source;
+mod writer;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +24,8 @@ use std::time::Duration;
 
 use fancy_regex::Regex;
 
-use self::sink::{FileSink, Rolling};
+use self::partition_commit::PartitionCommit;
+use self::sink::{FileSink, Guarantee, Rolling, Settings};
 use self::source::FileSource;
 use super::options::{Options, missing_required, optional, refuse_unknown, required};
 use super::{Connector, OptionSpec, TableDescription, TableSink, TableSource};
@@ -161,7 +170,7 @@ impl Connector for FilesystemConnector {
             ),
             optional(
                 "sink.rolling-policy.check-interval",
-                "without effect: the age is checked at every checkpoint",
+                "how often age and idleness are looked at (1 min)",
             ),
             optional("sink.shuffle-by-partition.enable", "without effect"),
             optional(
@@ -184,6 +193,21 @@ impl Connector for FilesystemConnector {
                 "sink.partition-commit.watermark-time-zone",
                 "zone of watermarks (UTC)",
             ),
+            optional(
+                "auto-compaction",
+                "make few large files of the small ones of a checkpoint (false)",
+            ),
+            optional(
+                "compaction.file-size",
+                "size of such a file (that of a part)",
+            ),
+            OptionSpec {
+                flink: false,
+                ..optional(
+                    "sink.delivery-guarantee",
+                    "exactly-once, or at-least-once: parts are visible before their checkpoint (exactly-once)",
+                )
+            },
             optional("partition.time-extractor.kind", "default"),
             optional(
                 "partition.time-extractor.timestamp-pattern",
@@ -221,49 +245,53 @@ impl Connector for FilesystemConnector {
             idle: options
                 .duration("sink.rolling-policy.inactivity-interval")?
                 .unwrap_or(minutes(30)),
+            check: options
+                .duration("sink.rolling-policy.check-interval")?
+                .unwrap_or(minutes(1)),
         };
-        options.duration("sink.rolling-policy.check-interval")?;
         options.boolean("sink.shuffle-by-partition.enable", false)?;
-        let success_file = success_file(options)?;
-        FileSink::new(
-            layout,
-            encoding,
+        let settings = Settings {
             rolling,
-            success_file,
-            Arc::clone(&self.clock),
-        )
-        .map(|sink| Arc::new(sink) as Arc<dyn TableSink>)
+            guarantee: guarantee(options)?,
+            partition_commit: PartitionCommit::read(options)?,
+            compaction: compaction(options, rolling.size)?,
+        };
+        if settings.compaction.is_some() && settings.guarantee == Guarantee::AtLeastOnce {
+            return Err(Error::options(
+                "'auto-compaction' cannot go with 'sink.delivery-guarantee' = 'at-least-once': only parts that are not visible yet are compacted.",
+            ));
+        }
+        FileSink::new(layout, encoding, settings, Arc::clone(&self.clock))
+            .map(|sink| Arc::new(sink) as Arc<dyn TableSink>)
     }
 }
 
-/// The name of the file that says that a partition is complete, if one is asked for.
-fn success_file(options: Options<'_>) -> Result<Option<String>> {
-    let not_yet = |what: &str| {
-        Err(Error::options(format!("{what} is not supported yet."))
-            .hint("a partition is committed with its first part: policy 'success-file', trigger 'process-time' without delay"))
-    };
+fn guarantee(options: Options<'_>) -> Result<Guarantee> {
+    let key = "sink.delivery-guarantee";
+    if options.get(key).is_some_and(|text| {
+        let weaker = ["at-most-once", "none"];
+        weaker.iter().any(|w| text.eq_ignore_ascii_case(w))
+    }) {
+        return Err(Error::options(
+            "A sink alone cannot be at-most-once: what a source reads again is written again.",
+        )
+        .hint("SET 'execution.checkpointing.mode' = 'AT_MOST_ONCE' makes the whole job so"));
+    }
     options.choice(
-        "sink.partition-commit.trigger",
-        &[("process-time", ()), ("partition-time", ())],
-        (),
-    )?;
-    let delay = options.duration("sink.partition-commit.delay")?;
-    let Some(kinds) = options.get("sink.partition-commit.policy.kind") else {
-        return Ok(None);
-    };
-    for kind in kinds.split(',').map(str::trim) {
-        if kind != "success-file" {
-            return not_yet(&format!("The partition commit policy '{kind}'"));
-        }
-    }
-    if options.get("sink.partition-commit.trigger") == Some("partition-time") {
-        return not_yet("The trigger 'partition-time'");
-    }
-    if delay.is_some_and(|d| !d.is_zero()) {
-        return not_yet("A delay of the partition commit");
-    }
-    let name = options.get("sink.partition-commit.success-file.name");
-    Ok(Some(name.unwrap_or("_SUCCESS").to_string()))
+        key,
+        &[
+            ("exactly-once", Guarantee::ExactlyOnce),
+            ("at-least-once", Guarantee::AtLeastOnce),
+        ],
+        Guarantee::ExactlyOnce,
+    )
+}
+
+/// Bytes of a compacted file, if files are to be compacted.
+fn compaction(options: Options<'_>, part_size: u64) -> Result<Option<u64>> {
+    let size = options.memory_size("compaction.file-size")?;
+    let is_on = options.boolean("auto-compaction", false)?;
+    Ok(is_on.then(|| size.unwrap_or(part_size)))
 }
 
 #[cfg(test)]

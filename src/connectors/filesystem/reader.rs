@@ -1,63 +1,27 @@
 //! Reads one subtask's files, one after the other, record by record.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::array::{RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::{cast, take};
 use arrow::datatypes::SchemaRef;
-use serde::{Deserialize, Serialize};
 
-use super::listing::{DataFile, failed};
-use super::source::{FileInfo, Origin, ReadPlan, Share};
+use super::listing::DataFile;
+use super::open_file::{Content, OpenFile, Position, is_compressed};
+use super::source::{Origin, ReadPlan, Share};
 use crate::changelog::ChangeBatch;
 use crate::connectors::{SourcePoll, SourceReader, SplitPosition};
 use crate::error::{Error, Result};
-use crate::formats::builder::ColumnBuilder;
-use crate::formats::text;
-use crate::formats::{Decoder, Splitter};
+use crate::formats::Decoder;
 use crate::runtime::clock::Clock;
-use crate::types::TypeKind;
 
-/// Bytes that are asked of a file at once.
-const CHUNK: usize = 64 << 10;
 /// A batch is cut when its columns hold so many bytes.
 const MAX_BYTES: usize = 16 << 20;
 /// Bytes that a poll reads at most before it lets others do something.
 const POLL_BYTES: u64 = 8 << 20;
-
-/// Where the reading of a file stands.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Position {
-    /// Bytes (of the decompressed text) before the next record.
-    offset: u64,
-    /// Records before it.
-    record: u64,
-    /// Rows of that record that were handed out.
-    #[serde(default)]
-    rows: usize,
-    #[serde(default)]
-    done: bool,
-}
-
-/// A file whose reading has begun.
-struct OpenFile {
-    file: DataFile,
-    input: Box<dyn Read + Send>,
-    /// Where the next record is decoded.
-    position: Position,
-    /// The bytes of the file from there on that were read, behind `used` bytes that are done with.
-    buffer: Vec<u8>,
-    used: usize,
-    at_end: bool,
-    splitter: Box<dyn Splitter>,
-    /// Its columns that are the same in all rows: one value each.
-    constants: Vec<Option<ArrayRef>>,
-}
 
 /// Rows of one record that were too many for a batch.
 struct Rest {
@@ -68,18 +32,21 @@ struct Rest {
     after: Position,
 }
 
-/// The watch for new files.
+/// The watch for new files and files that grow.
 struct Monitor {
     share: Share,
     interval: Duration,
     clock: Arc<dyn Clock>,
     next_look: i64,
+    /// Size and time of change of every file at the last look.
+    seen: BTreeMap<PathBuf, (u64, i64)>,
 }
 
 pub(super) struct FileReader {
     plan: Arc<ReadPlan>,
     arrow: SchemaRef,
-    decoder: Box<dyn Decoder>,
+    /// For formats of records.
+    decoder: Option<Box<dyn Decoder>>,
     /// Files that were not begun.
     waiting: VecDeque<DataFile>,
     open: Option<OpenFile>,
@@ -95,7 +62,10 @@ impl FileReader {
     pub(super) fn new(plan: Arc<ReadPlan>) -> Result<Self> {
         Ok(Self {
             arrow: plan.output.to_arrow(),
-            decoder: plan.format.decoder(&plan.columns)?,
+            decoder: match plan.format.bulk() {
+                Some(_) => None,
+                None => Some(plan.format.decoder(&plan.columns)?),
+            },
             plan,
             waiting: VecDeque::new(),
             open: None,
@@ -126,7 +96,10 @@ impl FileReader {
             ))
         })?;
         if !position.done {
-            self.waiting.push_back(DataFile::open(path.clone())?);
+            let mut file = DataFile::open(path.clone())?;
+            let is_bulk = self.plan.format.bulk().is_some();
+            file.may_grow = self.monitor.is_some() && !is_bulk && !is_compressed(&path);
+            self.waiting.push_back(file);
         }
         self.positions.insert(path, position);
         Ok(())
@@ -139,6 +112,7 @@ impl FileReader {
             interval,
             clock,
             next_look: i64::MIN,
+            seen: BTreeMap::new(),
         });
     }
 
@@ -154,11 +128,32 @@ impl FileReader {
         let interval = i64::try_from(monitor.interval.as_millis()).unwrap_or(i64::MAX);
         monitor.next_look = now.saturating_add(interval.max(1));
         let share = monitor.share;
-        for file in self.plan.layout.files()? {
-            if share.owns(&file.path.to_string_lossy()) && !self.positions.contains_key(&file.path)
-            {
-                self.add(file);
+        let is_bulk = self.plan.format.bulk().is_some();
+        for mut file in self.plan.layout.files()? {
+            if !share.owns(&file.path.to_string_lossy()) {
+                continue;
             }
+            file.may_grow = !is_bulk && !is_compressed(&file.path);
+            let state = (file.size, file.modified);
+            let before = monitor.seen.insert(file.path.clone(), state);
+            let Some(position) = self.positions.get_mut(&file.path) else {
+                self.positions
+                    .insert(file.path.clone(), Position::default());
+                self.waiting.push_back(file);
+                continue;
+            };
+            if !file.may_grow || !position.done || file.size == position.offset {
+                continue;
+            }
+            if file.size < position.offset {
+                let path = file.path.display();
+                tracing::warn!("{path} is shorter than what was read of it: it is read again");
+                *position = Position::default();
+            }
+            // A last line that nothing ends is taken for whole when the file has not changed.
+            file.may_grow = before != Some(state);
+            position.done = false;
+            self.waiting.push_back(file);
         }
         Ok(())
     }
@@ -177,50 +172,54 @@ impl FileReader {
                 Ok(value.map(|v| cast(&v, &t)).transpose()?)
             })
             .collect::<Result<_>>()?;
-        self.open = Some(OpenFile {
-            input: open_at(&file.path, position.offset)?,
-            file,
-            position,
-            buffer: Vec::new(),
-            used: 0,
-            at_end: false,
-            splitter: self.plan.format.splitter(),
-            constants,
-        });
+        self.open = Some(OpenFile::open(&self.plan, file, position, constants)?);
         Ok(())
     }
 
     /// Rows of the open file, at most `max_rows`; fewer, and even none, when there is another reason
     /// to stop.
     fn read(&mut self, max_rows: usize) -> Result<ChangeBatch> {
-        let open = self
-            .open
-            .as_mut()
-            .ok_or_else(|| Error::internal("no file is open"))?;
+        let open = self.open.as_mut();
+        let open = open.ok_or_else(|| Error::internal("no file is open"))?;
+        if let Content::Bulk(reader) = &mut open.content {
+            let rows = reader.next(max_rows);
+            let rows = rows.map_err(|e| e.context(open.place()))?;
+            open.position.record += rows.as_ref().map_or(0, |r| r.num_rows() as u64);
+            open.position.done = rows.is_none();
+            let (path, position) = (open.file.path.clone(), open.position.clone());
+            self.positions.insert(path, position);
+            let rows = rows.unwrap_or_else(|| RecordBatch::new_empty(self.plan.columns.arrow()));
+            return self.with_constants(&ChangeBatch::inserts(rows));
+        }
+        self.read_records(max_rows)
+    }
+
+    fn read_records(&mut self, max_rows: usize) -> Result<ChangeBatch> {
+        let (Some(open), Some(decoder)) = (&mut self.open, &mut self.decoder) else {
+            return Err(Error::internal("no file is open"));
+        };
         let stop_at = open.position.offset.saturating_add(POLL_BYTES);
         // Of the last record: where it begins, and the rows before it.
         let mut last = (open.position.clone(), 0);
-        while self.decoder.rows() < max_rows
-            && self.decoder.bytes_used() < MAX_BYTES
+        while decoder.rows() < max_rows
+            && decoder.bytes_used() < MAX_BYTES
             && open.position.offset < stop_at
         {
-            let data = &open.buffer[open.used..];
-            let Some(cut) = open.splitter.next(data, open.at_end) else {
-                if open.at_end {
-                    open.position.done = true;
-                    break;
-                }
-                open.fill()?;
-                continue;
+            let Content::Records(records) = &mut open.content else {
+                return Err(Error::internal("a file without records"));
             };
-            last = (open.position.clone(), self.decoder.rows());
-            if let Err(e) = self.decoder.decode(&data[cut.record]) {
+            let Some(found) = records.next(&open.file.path)? else {
+                open.position.done = true;
+                break;
+            };
+            last = (open.position.clone(), decoder.rows());
+            if let Err(e) = decoder.decode(&records.buffer[found.record]) {
                 self.failed = Some(e.context(open.place()));
                 break;
             }
-            open.used += cut.next;
+            records.used += found.length;
             open.position = Position {
-                offset: open.position.offset + cut.next as u64,
+                offset: open.position.offset + found.length as u64,
                 record: open.position.record + 1,
                 ..Position::default()
             };
@@ -228,7 +227,7 @@ impl FileReader {
                 break;
             }
         }
-        let decoded = self.decoder.finish()?;
+        let decoded = decoder.finish()?;
         let path = open.file.path.clone();
         let after = open.position.clone();
         let batch = self.with_constants(&decoded)?;
@@ -313,12 +312,12 @@ impl SourceReader for FileReader {
                     });
                 }
             }
-            let before = self.open.as_ref().map_or(0, |open| open.position.offset);
+            let before = self.open.as_ref().map_or(0, |open| open.position.record);
             let batch = self.read(max_rows)?;
             let has_moved = self
                 .open
                 .as_ref()
-                .is_some_and(|open| open.position.offset > before);
+                .is_some_and(|open| open.position.record > before);
             let is_done = self.open.as_ref().is_none_or(|open| open.position.done);
             // A batch without rows lets others go on after many bytes that held none.
             if !batch.is_empty() || has_moved && !is_done && self.failed.is_none() {
@@ -338,7 +337,7 @@ impl SourceReader for FileReader {
     }
 
     fn skipped(&self) -> u64 {
-        self.decoder.skipped()
+        self.decoder.as_ref().map_or(0, |d| d.skipped())
     }
 }
 
@@ -348,141 +347,4 @@ impl Monitor {
         let wait = self.next_look.saturating_sub(self.clock.now_ms());
         Duration::from_millis(u64::try_from(wait).unwrap_or(0))
     }
-}
-
-impl OpenFile {
-    /// Reads on.
-    fn fill(&mut self) -> Result<()> {
-        self.buffer.drain(..self.used);
-        self.used = 0;
-        // A long record is not looked at again for every chunk of it.
-        let chunk = CHUNK.max(self.buffer.len());
-        let before = self.buffer.len();
-        self.buffer.resize(before + chunk, 0);
-        let read = loop {
-            match self.input.read(&mut self.buffer[before..]) {
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                result => break result,
-            }
-        };
-        let read = read.map_err(|e| failed(&self.file.path, &e))?;
-        self.buffer.truncate(before + read);
-        self.at_end = read == 0;
-        Ok(())
-    }
-
-    /// Where the reading stands, for messages.
-    fn place(&self) -> String {
-        format!(
-            "record {} (byte {}) of file {}",
-            self.position.record + 1,
-            self.position.offset,
-            self.file.path.display()
-        )
-    }
-}
-
-/// Opens a file, decompressed as its name says, at a byte of its text.
-fn open_at(path: &Path, offset: u64) -> Result<Box<dyn Read + Send>> {
-    let mut file = File::open(path).map_err(|e| failed(path, &e))?;
-    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("");
-    let mut input: Box<dyn Read + Send> = match extension {
-        "gz" | "gzip" => Box::new(flate2::read::MultiGzDecoder::new(file)),
-        "deflate" => Box::new(flate2::read::ZlibDecoder::new(file)),
-        "zst" => {
-            let decoder = zstd::Decoder::new(file).map_err(|e| failed(path, &e))?;
-            Box::new(decoder)
-        }
-        _ => {
-            file.seek(SeekFrom::Start(offset))
-                .map_err(|e| failed(path, &e))?;
-            return Ok(Box::new(file));
-        }
-    };
-    std::io::copy(&mut input.by_ref().take(offset), &mut std::io::sink())
-        .map_err(|e| failed(path, &e))?;
-    Ok(input)
-}
-
-impl ReadPlan {
-    /// The one value that a column has in all rows of a file.
-    fn constant(&self, origin: Origin, file: &DataFile) -> Result<Option<ArrayRef>> {
-        let string = TypeKind::STRING.nullable();
-        let mut column;
-        match origin {
-            Origin::Decoded(_) => return Ok(None),
-            Origin::Partition(index) => {
-                let data_type =
-                    &self.layout.physical.columns[self.layout.partitions[index]].data_type;
-                column = ColumnBuilder::new(data_type);
-                let values = self.layout.partition_values(&file.path)?;
-                match values.into_iter().nth(index).flatten() {
-                    None => column.push_null(),
-                    Some(value) => push_partition(&mut column, &value).ok_or_else(|| {
-                        Error::connector(format!(
-                            "Can not convert {value} to type {data_type} for partition value ({})",
-                            file.path.display()
-                        ))
-                    })?,
-                }
-            }
-            Origin::Info(info) => {
-                let text = match info {
-                    FileInfo::Path => Some(file.path.to_string_lossy()),
-                    FileInfo::Name => file.path.file_name().map(|n| n.to_string_lossy()),
-                    FileInfo::Size | FileInfo::ModificationTime => None,
-                };
-                column = ColumnBuilder::new(&match info {
-                    FileInfo::Path | FileInfo::Name => string,
-                    FileInfo::Size => TypeKind::BigInt.not_null(),
-                    FileInfo::ModificationTime => TypeKind::TimestampLtz(3).not_null(),
-                });
-                match (&mut column, text) {
-                    (ColumnBuilder::String(b), Some(text)) => b.push(text.as_bytes()),
-                    (ColumnBuilder::BigInt(p), _) => {
-                        p.push(i64::try_from(file.size).unwrap_or(i64::MAX));
-                    }
-                    (ColumnBuilder::Timestamp(p, ..), _) => p.push(file.modified),
-                    _ => column.push_null(),
-                }
-            }
-        }
-        Ok(Some(column.finish()?))
-    }
-}
-
-/// Appends the value of a partition column that a folder's name tells.
-fn push_partition(column: &mut ColumnBuilder, value: &str) -> Option<()> {
-    let integer = |min: i64, max: i64| text::parse_integer(value, min, max);
-    match column {
-        ColumnBuilder::String(b) => b.push(value.as_bytes()),
-        ColumnBuilder::Boolean(values, nulls) => {
-            values.append(value.eq_ignore_ascii_case("true"));
-            nulls.append_non_null();
-        }
-        ColumnBuilder::TinyInt(p) => {
-            p.push(i8::try_from(integer(i8::MIN.into(), i8::MAX.into())?).ok()?);
-        }
-        ColumnBuilder::SmallInt(p) => {
-            p.push(i16::try_from(integer(i16::MIN.into(), i16::MAX.into())?).ok()?);
-        }
-        ColumnBuilder::Int(p) => {
-            p.push(i32::try_from(integer(i32::MIN.into(), i32::MAX.into())?).ok()?);
-        }
-        ColumnBuilder::BigInt(p) => p.push(integer(i64::MIN, i64::MAX)?),
-        ColumnBuilder::Float(p) => p.push(text::parse_float(value)?),
-        ColumnBuilder::Double(p) => p.push(text::parse_double(value)?),
-        ColumnBuilder::Decimal(p, precision, scale) => {
-            match text::parse_decimal(value, *precision, *scale)? {
-                text::Decimal::Value(v) => p.push(v),
-                text::Decimal::TooLarge => return None,
-            }
-        }
-        ColumnBuilder::Date(p) => p.push(text::parse_date(value)?),
-        ColumnBuilder::Timestamp(p, unit, false) => {
-            p.push(text::parse_timestamp(value, 'T')?.in_unit(*unit)?);
-        }
-        _ => return None,
-    }
-    Some(())
 }

@@ -97,7 +97,11 @@ impl FileSource {
         };
         // Types that the format cannot read are refused when the table is used, not when it runs.
         let all: Vec<usize> = (0..source.layout.physical.len()).collect();
-        source.format.decoder(&source.plan(&all).columns)?;
+        let columns = source.plan(&all).columns;
+        match source.format.bulk() {
+            Some(bulk) => bulk.check(&columns)?,
+            None => drop(source.format.decoder(&columns)?),
+        }
         Ok(source)
     }
 
@@ -220,10 +224,10 @@ impl SourceReaderFactory for Readers {
         };
         let mut reader = FileReader::new(Arc::clone(&self.plan))?;
         if let Some(interval) = self.interval {
+            reader.monitor(share, interval, Arc::clone(&self.clock));
             for position in restored.iter().filter(|p| share.owns(&p.split)) {
                 reader.resume(position)?;
             }
-            reader.monitor(share, interval, Arc::clone(&self.clock));
             return Ok(Box::new(reader));
         }
         if restored.is_empty() {

@@ -432,3 +432,236 @@ fn changelog_formats_take_updates_and_read_them_back() {
         ["+I[1]", "-D[1]", "+I[2]"]
     );
 }
+
+#[test]
+fn a_file_that_grows_gives_whole_lines_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let t = described(
+        folder.path(),
+        "a INT",
+        &[("source.monitor-interval", "1 s"), ("format", "csv")],
+    );
+    let (connector, clock) = connector();
+    let readers = connector.source(&t).unwrap().readers(&[0]).unwrap();
+    let mut reader = readers.create(0, 1, &[]).unwrap();
+    let mut now = 0;
+    let mut look = |reader: &mut dyn SourceReader| {
+        now += 1000;
+        clock.set(now);
+        read(reader, &t, 9, 9)
+    };
+    let append = |text: &str| {
+        let path = folder.path().join("a.csv");
+        let mut options = fs::OpenOptions::new();
+        let mut file = options.append(true).create(true).open(path).unwrap();
+        std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+    };
+    append("1\n2");
+    assert_eq!(look(reader.as_mut()), ["+I[1]"]);
+    append("3\n4");
+    assert_eq!(look(reader.as_mut()), ["+I[23]"]);
+    // Another process goes on there.
+    let mut reader = readers.create(0, 1, &reader.positions()).unwrap();
+    append("5");
+    assert!(look(reader.as_mut()).is_empty());
+    // It has not changed since: its last line is whole.
+    assert_eq!(look(reader.as_mut()), ["+I[45]"]);
+    append("\n6\n");
+    assert_eq!(look(reader.as_mut()), ["+I[6]"]);
+    write(folder.path(), "a.csv", "7\n");
+    assert_eq!(look(reader.as_mut()), ["+I[7]"]);
+}
+
+#[test]
+fn parts_of_a_partition_are_closed_and_marked_when_time_has_passed_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let mut t = described(
+        root,
+        "a INT, dt STRING, hr STRING",
+        &[
+            ("sink.partition-commit.trigger", "partition-time"),
+            ("sink.partition-commit.delay", "1 h"),
+            ("sink.partition-commit.policy.kind", "success-file"),
+            (
+                "partition.time-extractor.timestamp-pattern",
+                "$dt $hr:00:00",
+            ),
+        ],
+    );
+    t.partitioned_by = vec![1, 2];
+    let rows = |text: &str| batch("a INT, dt STRING, hr STRING", text);
+    let hour = 3_600_000;
+    let start = || {
+        let factory = connector().0.sink(&t).unwrap().writers().unwrap();
+        let writers: Vec<_> = (0..2).map(|i| factory.create(i, 2).unwrap()).collect();
+        (factory, writers)
+    };
+    let markers = || -> Vec<String> {
+        let files = files_of(root).into_iter();
+        files.filter(|f| f.ends_with("_SUCCESS")).collect()
+    };
+    let (factory, mut writers) = start();
+    let mut states = Vec::new();
+    for (i, writer) in writers.iter_mut().enumerate() {
+        writer
+            .write(&rows("+I|1|1970-01-02|00\n+I|2|1970-01-02|05"))
+            .unwrap();
+        // The first watermark has passed the first partition, the second has not.
+        let watermark = if i == 0 { 25 * hour + 1 } else { 25 * hour };
+        writer.watermark(watermark).unwrap();
+        commit(factory.as_ref(), writer.as_mut(), 1);
+        states.push(writer.snapshot().unwrap());
+    }
+    assert!(
+        files_of(root).iter().all(|f| f.contains("/.part-")),
+        "nothing is due"
+    );
+
+    // The process dies; another goes on.
+    drop(writers);
+    let (factory, mut writers) = start();
+    factory.abort_leftovers(1).unwrap();
+    for (writer, state) in writers.iter_mut().zip(states) {
+        writer.restore(&[state]).unwrap();
+    }
+    for epoch in 2..4 {
+        for writer in &mut writers {
+            writer.watermark(25 * hour + 2).unwrap();
+            commit(factory.as_ref(), writer.as_mut(), epoch);
+        }
+        // The first does not know of the second's watermark until the next checkpoint.
+        let expected = usize::from(epoch == 3);
+        assert_eq!(markers().len(), expected);
+    }
+    assert_eq!(markers(), ["dt=1970-01-02/hr=00/_SUCCESS"]);
+    for (epoch, writer) in (4..).zip(&mut writers) {
+        writer.end().unwrap();
+        commit(factory.as_ref(), writer.as_mut(), epoch);
+    }
+    assert_eq!(markers().len(), 2, "the end completes all");
+    assert!(!files_of(root).iter().any(|f| f.contains("/.part-")));
+}
+
+#[test]
+fn small_parts_become_one_file_and_a_crash_in_between_does_no_harm() {
+    for format in ["csv", "parquet"] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = [
+            ("format", format),
+            ("auto-compaction", "true"),
+            ("compaction.file-size", "1 mb"),
+            ("sink.rolling-policy.file-size", "1b"),
+        ];
+        let t = described(folder.path(), "a INT", &options);
+        let factory = connector().0.sink(&t).unwrap().writers().unwrap();
+        let mut writer = factory.create(0, 1).unwrap();
+        for row in ["+I|1", "+I|2", "+I|3"] {
+            writer.write(&batch("a INT", row)).unwrap();
+        }
+        let prepared = writer.pre_commit(1).unwrap();
+        let prepared: Vec<&[u8]> = prepared.iter().map(Vec::as_slice).collect();
+        assert_eq!(prepared.len(), 3);
+        let parts = files_of(folder.path());
+        factory.commit_all(&prepared).unwrap();
+        let files = files_of(folder.path());
+        assert_eq!(files.len(), 1, "{files:?}");
+        assert!(files[0].starts_with("compacted-part-"), "{files:?}");
+        // A crash has left one of the parts; the commit is done again.
+        write(folder.path(), &parts[2], "left over");
+        factory.commit_all(&prepared).unwrap();
+        assert_eq!(files_of(folder.path()), files);
+        let source = connector().0.source(&t).unwrap();
+        let rows = drain(source.as_ref(), &t).unwrap();
+        assert_eq!(rows, ["+I[1]", "+I[2]", "+I[3]"]);
+        // Neither the parts nor the whole: the outcome is not known.
+        fs::remove_file(folder.path().join(&files[0])).unwrap();
+        assert!(factory.commit_all(&prepared).is_err());
+    }
+}
+
+#[test]
+fn at_least_once_shows_parts_before_their_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let guarantee = ("sink.delivery-guarantee", "at-least-once");
+    let t = described(
+        folder.path(),
+        "a INT",
+        &[
+            guarantee,
+            ("sink.rolling-policy.rollover-interval", "1 s"),
+            ("sink.rolling-policy.check-interval", "1 s"),
+        ],
+    );
+    let (connector, clock) = connector();
+    let factory = connector.sink(&t).unwrap().writers().unwrap();
+    let mut writer = factory.create(0, 1).unwrap();
+    writer.write(&batch("a INT", "+I|1")).unwrap();
+    writer.flush().unwrap();
+    assert!(files_of(folder.path())[0].starts_with(".part-"));
+    clock.set(1000);
+    writer.flush().unwrap();
+    assert!(files_of(folder.path())[0].starts_with("part-"));
+    let t = described(
+        folder.path(),
+        "a INT",
+        &[guarantee, ("auto-compaction", "true")],
+    );
+    assert!(connector.sink(&t).is_err());
+    let weaker = ("sink.delivery-guarantee", "at-most-once");
+    let error = connector.sink(&described(folder.path(), "a INT", &[weaker]));
+    let error = error.unwrap_err();
+    assert!(
+        error.hint_text().unwrap().contains("AT_MOST_ONCE"),
+        "{error}"
+    );
+}
+
+#[test]
+fn parquet_rolls_at_every_checkpoint_and_resumes_at_any_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let columns = "a INT, p STRING, b STRING";
+    let mut t = described(folder.path(), columns, &[("format", "parquet")]);
+    t.partitioned_by = vec![1];
+    let factory = connector().0.sink(&t).unwrap().writers().unwrap();
+    let mut writer = factory.create(0, 1).unwrap();
+    for epoch in 1..3 {
+        writer
+            .write(&batch(columns, "+I|1|x|u\n+I|2|y|v\n+I|3|x|\\N"))
+            .unwrap();
+        commit(factory.as_ref(), writer.as_mut(), epoch);
+    }
+    let files = files_of(folder.path());
+    assert_eq!(
+        files.iter().filter(|f| f.starts_with("p=x/part-")).count(),
+        2,
+        "{files:?}"
+    );
+    let source = connector().0.source(&t).unwrap();
+    let readers = source.readers(&[2, 1, 0]).unwrap();
+    let shown =
+        crate::types::Schema::new([2, 1, 0].map(|i| t.physical.columns[i].clone()).to_vec());
+    let wanted = [
+        "+I[null, x, 3]",
+        "+I[null, x, 3]",
+        "+I[u, x, 1]",
+        "+I[u, x, 1]",
+        "+I[v, y, 2]",
+        "+I[v, y, 2]",
+    ];
+    for polls in 0..7 {
+        let mut rows = Vec::new();
+        let mut first = readers.create(0, 1, &[]).unwrap();
+        for _ in 0..polls {
+            if let SourcePoll::Batch(b) = first.poll(1).unwrap() {
+                rows.extend(lines(&b, &shown));
+            }
+        }
+        let mut second = readers.create(0, 1, &first.positions()).unwrap();
+        while let SourcePoll::Batch(b) = second.poll(5).unwrap() {
+            rows.extend(lines(&b, &shown));
+        }
+        rows.sort();
+        assert_eq!(rows, wanted, "{polls} polls");
+    }
+}

@@ -1,12 +1,14 @@
 //! The `json` format: one object (or an array of objects) a record.
 //!
 //! - [`value`]: reads one value into a column,
+//! - [`scan`]: passes what is not wanted of a record,
 //! - [`write`]: writes one value of a column,
 //! - [`cdc`]: envelopes that carry a changelog,
 //! - here: the format's options, and the decoder and encoder of whole records.
 
 mod cdc;
 mod sanitize;
+mod scan;
 mod value;
 mod write;
 
@@ -267,6 +269,11 @@ impl Decoder for JsonDecoder {
             return Ok(());
         }
         let before = self.rows.len();
+        if scan::read_object(self.reader, record, &mut self.rows, &mut self.tape).is_some() {
+            self.rows.commit(RowKind::Insert);
+            return Ok(());
+        }
+        self.rows.truncate(before);
         let mut result = self.read(record);
         if let Err(Failure::Syntax(_)) = &result
             && let Some(repaired) = sanitize::repair(record)

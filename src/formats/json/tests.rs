@@ -193,3 +193,53 @@ proptest! {
         prop_assert_eq!(decoder.finish().unwrap().len(), rows);
     }
 }
+
+/// Records that are read the fast way and, behind a name with an escape, the thorough way.
+#[test]
+fn what_is_passed_makes_no_difference() {
+    let values = [
+        "1",
+        "-1.5e3",
+        "true",
+        "null",
+        r#""a\"}]b\\""#,
+        r#"{"x":[1,{"y":"]}"}],"z":{}}"#,
+        "[ ]",
+        "{ }",
+    ];
+    for first in values {
+        for second in values {
+            let fields = [
+                format!(r#""p":{first}"#),
+                r#""a" : 7"#.to_string(),
+                format!(r#""q" :{second} "#),
+                r#""b":"x""#.to_string(),
+                format!(r#""r":{first}"#),
+            ];
+            for order in [[0, 1, 2, 3, 4], [3, 2, 1, 0, 4], [0, 2, 4, 3, 1]] {
+                let fields = order.map(|i| fields[i].clone()).join(",");
+                let fast = format!("{{{fields}}}");
+                let slow = format!(r#"{{"\u0078":0,{fields}}}"#);
+                let read = |record: &str| decode("a INT, b STRING, c INT", &[], record).unwrap();
+                assert_eq!(read(&fast), ["+I[7, x, null]"], "{fast}");
+                assert_eq!(read(&slow), read(&fast));
+                let two = decode("a INT, b STRING", &[], &fast).unwrap();
+                assert_eq!(two, ["+I[7, x]"], "{fast}");
+            }
+        }
+    }
+    for broken in [
+        r#"{"p":1 2,"a":7}"#,
+        r#"{"p":1"a":7}"#,
+        r#"{"p":{"a":7}"#,
+        r#"{"a":7"#,
+        r#"{"a":7,"b":"x","p":"#,
+        r#"{p:1,"a":7}"#,
+        r#"{"a":7,}"#,
+    ] {
+        assert!(
+            decode("a INT, b STRING, c INT", &[], broken).is_err(),
+            "{broken}"
+        );
+    }
+}
