@@ -1,10 +1,13 @@
-//! The SQL tests: every case of `sql-tests/` in every mode, one test each.
+//! The SQL tests: every case of `sql-tests/` in every mode, one test each; and the plans of
+//! `sql-tests/plans/`: EXPLAIN of the script must be what the `.explain` beside it says.
+//! `EBBFLOW_REWRITE_PLANS=1 cargo test --test sql plans` writes these anew.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use ebbflow::testing::diff::Colours;
+use ebbflow::testing::diff::{Colours, unified};
 use ebbflow::testing::slt::files;
 use ebbflow::testing::suite::{Case, Mode, cases};
+use ebbflow::testing::transcript;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 fn main() {
@@ -23,6 +26,7 @@ fn main() {
         })
         .collect();
     trials.extend(slt_trials());
+    trials.extend(plan_trials());
     libtest_mimic::run(&arguments, trials).exit();
 }
 
@@ -69,4 +73,38 @@ fn check(case: &Case, mode: Mode) -> Result<(), Failed> {
         .into());
     }
     Ok(())
+}
+
+fn plan_trials() -> Vec<Trial> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql-tests/plans");
+    let mut scripts: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .expect("the folder of plans can be read")
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|e| e == "sql"))
+        .collect();
+    scripts.sort();
+    let name = |path: &Path| path.file_stem().map(|s| s.display().to_string());
+    scripts
+        .into_iter()
+        .map(|script| {
+            let name = name(&script).unwrap_or_default();
+            Trial::test(format!("plans::{name}"), move || check_plan(&script))
+        })
+        .collect()
+}
+
+fn check_plan(script: &Path) -> Result<(), Failed> {
+    let sql = std::fs::read_to_string(script)?;
+    let golden = script.with_extension("explain");
+    let got = transcript::run(&sql, &[]);
+    if std::env::var_os("EBBFLOW_REWRITE_PLANS").is_some() {
+        return Ok(std::fs::write(golden, got)?);
+    }
+    let want = std::fs::read_to_string(&golden).unwrap_or_default();
+    if want == got {
+        return Ok(());
+    }
+    let lines = |text: &str| text.lines().map(str::to_string).collect::<Vec<_>>();
+    let diff = unified(&lines(&want), &lines(&got), Colours::Off);
+    Err(format!("{}: the plan is another\n{diff}", golden.display()).into())
 }

@@ -19,6 +19,26 @@ pub struct DeclaredExpr {
     pub text: String,
 }
 
+impl DeclaredExpr {
+    /// Whether it is `SOURCE_WATERMARK()`.
+    #[must_use]
+    pub fn is_source_watermark(&self) -> bool {
+        let ast::Expr::Function(call) = &self.ast else {
+            return false;
+        };
+        let no_arguments = match &call.args {
+            ast::FunctionArguments::None => true,
+            ast::FunctionArguments::List(list) => list.args.is_empty(),
+            ast::FunctionArguments::Subquery(_) => false,
+        };
+        no_arguments
+            && call
+                .name
+                .to_string()
+                .eq_ignore_ascii_case("SOURCE_WATERMARK")
+    }
+}
+
 /// Where a column's values come from.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
@@ -136,6 +156,14 @@ impl TableDefinition {
             time: c.time,
         };
         Schema::new(self.columns.iter().map(column).collect())
+    }
+
+    /// Whether the source itself brings the watermarks: `WATERMARK FOR c AS SOURCE_WATERMARK()`.
+    #[must_use]
+    pub fn has_source_watermark(&self) -> bool {
+        self.watermark
+            .as_ref()
+            .is_some_and(|watermark| watermark.expr.is_source_watermark())
     }
 
     /// The declared column called `name`.

@@ -4,6 +4,7 @@
 //! - [`explain`]: shows plans,
 //! - [`test`]: runs test files,
 //! - [`shell`]: one statement and what it shows, shared with the REPL,
+//! - [`standstill`]: says which watermark a query waits for,
 //! - [`tableau`], [`live`], [`progress`], [`signals`], [`settings`]: what these are made of.
 
 mod explain;
@@ -13,6 +14,7 @@ mod run;
 mod settings;
 pub(crate) mod shell;
 pub(crate) mod signals;
+mod standstill;
 pub(crate) mod tableau;
 mod test;
 

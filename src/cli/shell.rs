@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, Write};
 
 use super::live;
 use super::signals::Stopper;
+use super::standstill::WatermarkWatch;
 use super::tableau::{ChangeTable, MAX_COLUMN_WIDTH, NULL, rows, write_table};
 use crate::error::{Error, Result};
 use crate::runtime::job::JobHandle;
@@ -43,6 +44,7 @@ pub(crate) struct Shell {
     pub(crate) started: Vec<JobHandle>,
     /// Lines of the terminal, if there is one.
     pub(crate) height: Option<usize>,
+    watch: WatermarkWatch,
 }
 
 impl Shell {
@@ -52,6 +54,7 @@ impl Shell {
             stopper: Stopper::default(),
             started: Vec::new(),
             height: None,
+            watch: WatermarkWatch::start(),
         }
     }
 
@@ -84,10 +87,12 @@ impl Shell {
             }
             StatementResult::Job(job) => {
                 self.started.push(job.handle().clone());
+                self.watch.add(job.handle());
                 Next::Job(job)
             }
             StatementResult::Query(query) => {
                 self.started.push(query.job().clone());
+                self.watch.add(query.job());
                 self.stopper.watch(query.job());
                 self.show_query(query)?;
                 Next::Shown

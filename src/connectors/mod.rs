@@ -100,6 +100,11 @@ pub trait TableSource: Send + Sync {
         1
     }
 
+    /// Whether it brings watermarks of its own, for tables with `SOURCE_WATERMARK()`.
+    fn supports_source_watermark(&self) -> bool {
+        false
+    }
+
     /// Whether a processing-time temporal join may look its rows up, through a
     /// [`lookup::FullCache`].
     fn supports_lookup(&self) -> bool {

@@ -4,6 +4,7 @@
 //! tasks at the edges that are not [`Distribution::Forward`], and runs them. At parallelism 1 every
 //! edge is a direct call and the whole graph is one task on one thread.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -92,10 +93,20 @@ impl fmt::Debug for Vertex {
     }
 }
 
+/// Sources that wait for each other: `scan.watermark.alignment.*`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alignment {
+    /// The name that they share.
+    pub group: String,
+    /// How far a source may be ahead of the slowest of its group, ms.
+    pub max_drift_ms: i64,
+}
+
 /// A job's vertices in topological order.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
     vertices: Vec<Vertex>,
+    alignments: BTreeMap<VertexId, Alignment>,
 }
 
 impl Graph {
@@ -104,6 +115,29 @@ impl Graph {
         debug_assert!(vertex.inputs.iter().all(|i| i.from.0 < self.vertices.len()));
         self.vertices.push(vertex);
         VertexId(self.vertices.len() - 1)
+    }
+
+    /// Lets the sources before `assigner`, whose watermarks it makes, wait for others.
+    pub fn align(&mut self, assigner: VertexId, alignment: Alignment) {
+        self.alignments.insert(assigner, alignment);
+    }
+
+    /// The vertices whose sources wait for others, in order.
+    pub fn alignments(&self) -> impl Iterator<Item = (VertexId, &Alignment)> {
+        self.alignments
+            .iter()
+            .map(|(id, alignment)| (*id, alignment))
+    }
+
+    /// The sources that the rows of `id` come from.
+    #[must_use]
+    pub fn sources_of(&self, id: VertexId) -> Vec<VertexId> {
+        let vertex = self.vertex(id);
+        if matches!(vertex.kind, VertexKind::Source(_)) {
+            return vec![id];
+        }
+        let inputs = vertex.inputs.iter();
+        inputs.flat_map(|i| self.sources_of(i.from)).collect()
     }
 
     /// The vertices, producers before consumers.

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use super::alignment::Alignments;
 use super::barrier::{BarrierState, Budget, Orders};
 use super::channel::Channel;
 use super::check::{EdgeChecker, EdgeChecks};
@@ -27,10 +28,15 @@ pub(super) fn vertex_metrics(graph: &Graph) -> Vec<VertexMetrics> {
     let mut metrics = Vec::new();
     for (vertex, v) in graph.vertices().iter().enumerate() {
         let description: Arc<str> = v.description.as_str().into();
+        let sources = graph.sources_of(VertexId(vertex)).into_iter();
+        let sources: Arc<[String]> = sources
+            .map(|source| graph.vertex(source).description.clone())
+            .collect();
         metrics.extend((0..v.parallelism).map(|subtask| VertexMetrics {
             vertex,
             name: v.name.clone(),
             description: Arc::clone(&description),
+            sources: Arc::clone(&sources),
             subtask,
             metrics: Arc::new(OperatorMetrics::default()),
         }));
@@ -131,6 +137,7 @@ impl<'a> Plan<'a> {
             mini_batch_latency_ms: latency.map(|l| i64::try_from(l).unwrap_or(i64::MAX)),
             state_memory_limit: config.state_memory_limit,
             gate: Arc::new(StepGate::new(steps)),
+            alignments: Alignments::new(self.graph, metrics),
             metrics: Arc::clone(metrics),
         }
     }
@@ -268,6 +275,10 @@ impl Builder<'_> {
             }
             let (ports, watermarks) = self.inputs(own.vertex);
             let (combined, watermark) = self.watermarks[own.vertex];
+            // an attempt before this one may have been further
+            let gauge = &own.metrics.current_output_watermark;
+            gauge.set(watermark.unwrap_or(i64::MIN));
+            gauge.set_idle(false);
             self.tasks[task].nodes.push(Node {
                 vertex: VertexId(own.vertex),
                 subtask: own.subtask,

@@ -1,7 +1,7 @@
 //! Counters of a running job, readable at any time and from any thread.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 /// A counter.
 #[derive(Debug, Default)]
@@ -22,6 +22,47 @@ impl Counter {
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The last watermark that went out of a subtask, and whether the subtask is idle.
+#[derive(Debug)]
+pub struct WatermarkGauge {
+    watermark: AtomicI64,
+    idle: AtomicBool,
+}
+
+impl Default for WatermarkGauge {
+    fn default() -> Self {
+        Self {
+            watermark: AtomicI64::new(i64::MIN),
+            idle: AtomicBool::new(false),
+        }
+    }
+}
+
+impl WatermarkGauge {
+    /// A watermark has gone out, ms.
+    pub fn set(&self, watermark: i64) {
+        self.watermark.store(watermark, Ordering::Relaxed);
+    }
+
+    /// The subtask has become idle, or active again.
+    pub fn set_idle(&self, idle: bool) {
+        self.idle.store(idle, Ordering::Relaxed);
+    }
+
+    /// The last watermark, ms: `None` before the first.
+    #[must_use]
+    pub fn get(&self) -> Option<i64> {
+        let watermark = self.watermark.load(Ordering::Relaxed);
+        (watermark > i64::MIN).then_some(watermark)
+    }
+
+    /// Whether nobody waits for it: it is idle, or it has sent its last watermark.
+    #[must_use]
+    pub fn is_out(&self) -> bool {
+        self.idle.load(Ordering::Relaxed) || self.get() == Some(i64::MAX)
     }
 }
 
@@ -46,6 +87,8 @@ pub struct OperatorMetrics {
     pub state_bytes: Counter,
     /// Nanoseconds spent in the operator.
     pub busy_ns: Counter,
+    /// The watermark that it has sent last.
+    pub current_output_watermark: WatermarkGauge,
 }
 
 /// The counters of one subtask of a vertex, and what it is.
@@ -57,6 +100,8 @@ pub struct VertexMetrics {
     pub name: String,
     /// The plan node's line in EXPLAIN.
     pub description: Arc<str>,
+    /// The lines in EXPLAIN of the sources that its rows come from.
+    pub sources: Arc<[String]>,
     /// Number of the subtask, from 0.
     pub subtask: usize,
     /// The counters; they go on counting.

@@ -1,5 +1,6 @@
 //! Runs a graph: tasks, channels between them, watermarks, barriers, time and counters.
 
+mod alignment;
 mod barrier;
 mod build;
 mod channel;

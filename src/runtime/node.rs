@@ -230,8 +230,14 @@ fn send(
     event: Event,
     tail: &mut Tail<'_>,
 ) -> Result<u64> {
-    if let Event::Batch(batch) = &event {
-        metrics.records_out.add(batch.len() as u64);
+    match &event {
+        Event::Batch(batch) => metrics.records_out.add(batch.len() as u64),
+        Event::Watermark(watermark) => metrics.current_output_watermark.set(*watermark),
+        Event::Status(status) => {
+            let idle = *status == Status::Idle;
+            metrics.current_output_watermark.set_idle(idle);
+        }
+        Event::Barrier(_) | Event::End => {}
     }
     let Some((last, others)) = edges.split_last_mut() else {
         return Ok(0);

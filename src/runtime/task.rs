@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use super::alignment::Alignments;
 use super::barrier::{BarrierState, NodeSnapshot, Orders};
 use super::channel::Channel;
 use super::clock::{Clock, monotonic_ns};
@@ -36,6 +37,7 @@ pub(super) struct Shared {
     pub(super) mini_batch_latency_ms: Option<i64>,
     pub(super) state_memory_limit: Option<u64>,
     pub(super) gate: Arc<StepGate>,
+    pub(super) alignments: Alignments,
     pub(super) metrics: Arc<Vec<VertexMetrics>>,
 }
 
@@ -161,7 +163,7 @@ impl Task {
         if slot.ended || (slot.ready_ns > 0 && slot.ready_ns > monotonic_ns()) {
             return Ok(false);
         }
-        if !gate.may_read(slot.reader) {
+        if !gate.may_read(slot.reader) || !self.shared.alignments.may_read(slot.reader) {
             return Ok(false);
         }
         let orders = &self.shared.orders;

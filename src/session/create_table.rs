@@ -68,6 +68,24 @@ impl Session {
         create: &CreateTable,
         query: &SqlQuery,
     ) -> Result<StatementResult> {
+        let (table, insert) = self.plan_table_as(path, create, query)?;
+        if let Some(table) = table {
+            if let Some(old) = self.catalogs.remove(path, false) {
+                self.forget_content(&old);
+            }
+            self.put_table(table, true)?;
+        }
+        self.run_inserts(&[insert])
+    }
+
+    /// What CREATE TABLE AS does: the table that it makes, unless IF NOT EXISTS found one that the
+    /// rows go into, and the INSERT.
+    pub(super) fn plan_table_as(
+        &self,
+        path: &ObjectPath,
+        create: &CreateTable,
+        query: &SqlQuery,
+    ) -> Result<(Option<TableDefinition>, Insert)> {
         if create.temporary {
             return Err(Error::plan(
                 "CREATE TABLE AS SELECT syntax does not support to create temporary table yet.",
@@ -88,34 +106,31 @@ impl Session {
             }
             _ => {}
         }
-        let source = self.binder().bind(&query.query)?.schema;
-        // with IF NOT EXISTS the rows go into the table that is there
-        if !(exists && create.replace == Replace::No) {
+        let plan = self.binder().bind(&query.query)?;
+        self.check_readable(&plan)?;
+        let source = plan.schema;
+        let table = if exists && create.replace == Replace::No {
+            None
+        } else {
             let mut declaration = Declaration::read(&create.elements)?;
             let places = std::mem::take(&mut declaration.places);
             declaration.columns = columns_as(&create.column_order, declaration.columns, &source)?;
             let mut table = new_table(path.clone(), create, declaration);
             self.check_table(&mut table, &places)?;
-            if exists && let Some(old) = self.catalogs.remove(path, false) {
-                self.forget_content(&old);
-            }
-            self.put_table(table, true)?;
-        }
+            Some(table)
+        };
+        let columns = source.columns.iter();
         let insert = Insert {
             overwrite: false,
             table: create.name.clone(),
             hints: Vec::new(),
             partition: Vec::new(),
-            columns: source
-                .columns
-                .iter()
-                .map(|c| Ident::new(c.name.clone()))
-                .collect(),
+            columns: columns.map(|c| Ident::new(c.name.clone())).collect(),
             source: query.clone(),
             on_conflict: None,
             span: query.span,
         };
-        self.run_inserts(&[insert])
+        Ok((table, insert))
     }
 }
 

@@ -256,6 +256,10 @@ impl Session {
             )));
         }
         column.time = Some(TimeAttribute::Rowtime);
+        // the source brings its own, of whatever form
+        if watermark.expr.is_source_watermark() {
+            return Ok(());
+        }
         let bound = self.bind_declared(&watermark.expr, &schema, places.watermark)?;
         if !is_time(&bound.data_type) {
             return refuse(Error::plan(format!(

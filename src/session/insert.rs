@@ -101,15 +101,29 @@ impl Session {
     }
 
     pub(super) fn plan_insert(&self, insert: &Insert) -> Result<StreamPlan> {
+        let (plan, target) = self.bind_insert(insert)?;
+        let plan = crate::plan::rewrite::rewrite(plan);
+        self.planner().plan_insert(&plan, &target)
+    }
+
+    /// The rows of an INSERT, fitted to its table, and the table.
+    pub(super) fn bind_insert(&self, insert: &Insert) -> Result<(LogicalPlan, SinkTarget)> {
         if insert.overwrite {
             return Err(
                 Error::plan("Streaming mode not support overwrite.").hint("use INSERT INTO")
             );
         }
-        let table = self.insert_target(insert)?;
+        self.bind_insert_into(insert, self.insert_target(insert)?)
+    }
+
+    /// As [`bind_insert`](Self::bind_insert), with a table that need not be in a catalog.
+    pub(super) fn bind_insert_into(
+        &self,
+        insert: &Insert,
+        table: Arc<TableDefinition>,
+    ) -> Result<(LogicalPlan, SinkTarget)> {
         let query = self.binder().bind(&insert.source.query)?;
         let mapped = self.map_columns(query, insert, &table)?;
-        let plan = crate::plan::rewrite::rewrite(mapped);
         let mut options: IndexMap<String, String> = table.options.clone();
         options.extend(
             insert
@@ -127,7 +141,7 @@ impl Session {
             options,
             on_conflict,
         };
-        self.planner().plan_insert(&plan, &target)
+        Ok((mapped, target))
     }
 
     /// The query's columns as the table's writable columns.

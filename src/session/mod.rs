@@ -19,6 +19,7 @@ mod declare;
 mod describe;
 mod dml;
 mod expand;
+mod explain;
 mod functions;
 mod insert;
 mod jobs;

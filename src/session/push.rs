@@ -18,6 +18,7 @@ use crate::types::Schema;
 pub struct TableWriter {
     table: Arc<MemoryTable>,
     token: u64,
+    takes_watermarks: bool,
 }
 
 impl Session {
@@ -54,8 +55,11 @@ impl Session {
             .hint("declare it WITH ('connector' = 'memory')"));
         }
         let description = crate::plan::physical::describe(table, &table.options, &self.config)?;
-        let table = self.context.memory.open(&description)?;
-        Ok(TableWriter { table, token: 0 })
+        Ok(TableWriter {
+            takes_watermarks: table.has_source_watermark(),
+            table: self.context.memory.open(&description)?,
+            token: 0,
+        })
     }
 }
 
@@ -90,6 +94,45 @@ impl TableWriter {
         self.table.apply(batch)?;
         self.token += 1;
         Ok(self.token)
+    }
+
+    /// Says that no row with an event time up to `watermark` (ms since the epoch, in UTC for a
+    /// TIMESTAMP) will come: windows that end there close. The table's watermark must be declared as
+    /// coming from the program.
+    ///
+    /// ```
+    /// # use ebbflow::session::Session;
+    /// let mut session = Session::new();
+    /// session.execute(
+    ///     "CREATE TABLE clicks (page STRING, ts TIMESTAMP_LTZ(3),
+    ///        WATERMARK FOR ts AS SOURCE_WATERMARK()
+    ///      ) WITH ('connector' = 'memory', 'changelog-mode' = 'I')",
+    /// )?;
+    /// let mut writer = session.table_writer("clicks")?;
+    /// let mut query = session.query(
+    ///     "SELECT window_end, COUNT(*) AS n
+    ///      FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+    ///      GROUP BY window_start, window_end",
+    /// )?;
+    /// let at = |ms| datafusion::common::ScalarValue::TimestampMillisecond(Some(ms), None);
+    /// writer.insert(vec![vec!["home".into(), at(1_000)], vec!["help".into(), at(59_000)]])?;
+    /// writer.watermark(60_000)?;
+    /// let closed = query.next_batch()?.expect("the first minute is over");
+    /// assert_eq!(closed.len(), 1);
+    /// # Ok::<(), ebbflow::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the table makes its watermarks of its rows, or has none.
+    pub fn watermark(&mut self, watermark: i64) -> Result<()> {
+        if !self.takes_watermarks {
+            return Err(
+                Error::execution("the table does not take watermarks from the program")
+                    .hint("declare WATERMARK FOR the column AS SOURCE_WATERMARK()"),
+            );
+        }
+        self.table.watermark(watermark);
+        Ok(())
     }
 
     /// Says that no rows will come: queries over the table come to their end.

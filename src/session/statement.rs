@@ -2,9 +2,8 @@
 
 use super::{InsertJob, Listing, Query, Session};
 use crate::error::{Error, Result};
-use crate::plan::explain;
 use crate::sql::Statement;
-use crate::sql::ast::{Explain, ExplainDetail, Insert};
+use crate::sql::ast::Insert;
 
 /// What a statement gives.
 #[derive(Debug)]
@@ -143,32 +142,5 @@ impl Session {
     /// Whether an INSERT is waited for.
     pub(super) fn dml_sync(&self) -> bool {
         self.config.bool("table.dml-sync", false)
-    }
-
-    fn explain(&self, explained: &Explain) -> Result<StatementResult> {
-        let modes = explained.details.contains(&ExplainDetail::ChangelogMode);
-        let plans = match explained.statement.as_ref() {
-            Statement::Query(query) => {
-                vec![
-                    self.planner()
-                        .plan_query(&self.bind(&query.query)?, false)?,
-                ]
-            }
-            Statement::Insert(insert) => vec![self.plan_insert(insert)?],
-            Statement::StatementSet(inserts) => inserts
-                .iter()
-                .map(|i| self.plan_insert(i))
-                .collect::<Result<Vec<_>>>()?,
-            _ => {
-                return Err(Error::plan(
-                    "EXPLAIN takes a query, an INSERT or a STATEMENT SET",
-                ));
-            }
-        };
-        let mut lines = vec!["== Optimized Physical Plan ==".to_string()];
-        for plan in &plans {
-            lines.extend(explain::tree(plan, modes).lines().map(str::to_string));
-        }
-        Ok(StatementResult::Lines(lines))
     }
 }

@@ -8,6 +8,7 @@ use super::{Session, StatementResult};
 use crate::catalog::{CatalogEntry, ObjectPath, ViewDefinition, already_exists};
 use crate::error::{Error, Result};
 use crate::plan::binder::object_parts;
+use crate::plan::logical::{LogicalNode, LogicalPlan};
 use crate::sql::ast::{AlterViewAction, CreateView, SqlQuery};
 use crate::sql::unparse;
 
@@ -25,6 +26,17 @@ impl Session {
         Ok(StatementResult::Done)
     }
 
+    /// Refuses a plan over a table that no connector can read.
+    pub(super) fn check_readable(&self, plan: &LogicalPlan) -> Result<()> {
+        if let LogicalNode::Scan(scan) = &plan.node {
+            self.planner().check_source(scan)?;
+        }
+        for input in plan.inputs() {
+            self.check_readable(input)?;
+        }
+        Ok(())
+    }
+
     fn make_view(
         &self,
         path: ObjectPath,
@@ -32,6 +44,7 @@ impl Session {
         columns: &[Ident],
     ) -> Result<ViewDefinition> {
         let (plan, names) = self.binder().bind_with_names(&query.query)?;
+        self.check_readable(&plan)?;
         let mut schema = plan.schema;
         if !columns.is_empty() {
             if columns.len() != schema.len() {

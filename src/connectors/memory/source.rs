@@ -45,6 +45,10 @@ impl TableSource for MemorySource {
         false
     }
 
+    fn supports_source_watermark(&self) -> bool {
+        true
+    }
+
     fn readers(&self, projection: &[usize]) -> Result<Arc<dyn SourceReaderFactory>> {
         Ok(Arc::new(Readers {
             shared: Arc::new(Shared {
@@ -64,7 +68,16 @@ struct Shared {
     pin: Arc<Pin>,
     /// The content with which the job began, and the change after it, until a checkpoint that lies
     /// behind it is complete.
-    start: Mutex<Option<(ChangeBatch, u64)>>,
+    start: Mutex<Option<Start>>,
+}
+
+/// What a job begins with.
+#[derive(Clone)]
+struct Start {
+    content: ChangeBatch,
+    watermark: i64,
+    /// Number of the change after it.
+    next: u64,
 }
 
 struct Readers {
@@ -112,6 +125,7 @@ impl SourceReaderFactory for Readers {
             position,
             owns_split,
             current: None,
+            start_watermark: None,
             may_return: Cell::new(!restored.is_empty()),
         }))
     }
@@ -120,9 +134,13 @@ impl SourceReaderFactory for Readers {
 impl Shared {
     /// Takes the content of this moment as the start; gives the number of the change after it.
     fn begin(&self) -> Result<u64> {
-        let (content, next) = self.table.snapshot()?;
+        let (content, watermark, next) = self.table.snapshot()?;
         self.pin.advance(next);
-        *self.start.lock().unwrap_or_else(PoisonError::into_inner) = Some((content, next));
+        *self.start.lock().unwrap_or_else(PoisonError::into_inner) = Some(Start {
+            content,
+            watermark,
+            next,
+        });
         Ok(next)
     }
 
@@ -133,10 +151,9 @@ impl Shared {
     }
 
     /// The content of the start, if it is still there.
-    fn start(&self, next: u64) -> Option<ChangeBatch> {
+    fn start(&self, next: u64) -> Option<Start> {
         let start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
-        let (content, _) = start.as_ref().filter(|(_, change)| *change == next)?;
-        Some(content.clone())
+        start.as_ref().filter(|start| start.next == next).cloned()
     }
 }
 
@@ -148,22 +165,45 @@ struct Reader {
     owns_split: bool,
     /// The content or change at `position`.
     current: Option<ChangeBatch>,
+    /// The watermark that follows the content of the start.
+    start_watermark: Option<i64>,
     /// Whether a checkpoint may bring the job back to where it was: then what lies behind `position`
     /// is kept until a later checkpoint is complete.
     may_return: Cell<bool>,
 }
 
 impl Reader {
+    /// Goes behind what lies at `position`.
+    fn pass(&mut self) {
+        self.current = None;
+        self.position.rows = 0;
+        if !std::mem::replace(&mut self.position.in_start, false) {
+            self.position.change += 1;
+        }
+        if !self.may_return.get() {
+            self.shared.forget(self.position.change);
+        }
+    }
+
     /// Goes to the rows at `position`. `None` when it is reached.
     fn load(&mut self) -> Result<Option<SourcePoll>> {
         if self.current.is_some() {
             return Ok(None);
         }
         if self.position.in_start {
-            self.current = self.shared.start(self.position.change);
+            if let Some(start) = self.shared.start(self.position.change) {
+                self.start_watermark = Some(start.watermark).filter(|w| *w > i64::MIN);
+                self.current = Some(start.content);
+            }
+        } else if let Some(watermark) = self.start_watermark.take() {
+            return Ok(Some(SourcePoll::Watermark(watermark)));
         } else {
             match self.shared.table.change(self.position.change) {
                 Next::Change(batch) => self.current = Some(batch),
+                Next::Watermark(watermark) => {
+                    self.pass();
+                    return Ok(Some(SourcePoll::Watermark(watermark)));
+                }
                 Next::Nothing => return Ok(Some(SourcePoll::Pending(PAUSE))),
                 Next::End => return Ok(Some(SourcePoll::End)),
                 Next::Gone => {}
@@ -195,14 +235,7 @@ impl SourceReader for Reader {
             let rows = current.slice(first, count);
             self.position.rows = first + count;
             if self.position.rows == current.len() {
-                self.current = None;
-                self.position.rows = 0;
-                if !std::mem::replace(&mut self.position.in_start, false) {
-                    self.position.change += 1;
-                }
-                if !self.may_return.get() {
-                    self.shared.forget(self.position.change);
-                }
+                self.pass();
             }
             if rows.is_empty() {
                 continue;

@@ -30,9 +30,11 @@ struct State {
     /// By key, or by the row itself: the row, and how often it is there.
     content: IndexMap<OwnedRow, (OwnedRow, u64)>,
     /// Changes that a pinned reader may ask for.
-    log: VecDeque<ChangeBatch>,
-    /// Number of the first batch of the log among all batches that were ever applied.
+    log: VecDeque<Logged>,
+    /// Number of the first entry of the log among all that were ever made.
     first: u64,
+    /// The last watermark of the writers, ms; `i64::MIN` before the first.
+    watermark: i64,
     finished: bool,
     pins: Vec<Weak<Pin>>,
 }
@@ -52,9 +54,18 @@ impl Pin {
     }
 }
 
+/// What happened to a table.
+#[derive(Debug, Clone)]
+enum Logged {
+    Change(ChangeBatch),
+    Watermark(i64),
+}
+
 /// What comes after a change.
 pub(super) enum Next {
     Change(ChangeBatch),
+    /// No row with an earlier event time will come, ms.
+    Watermark(i64),
     /// Nothing yet.
     Nothing,
     /// Nothing, ever.
@@ -80,6 +91,7 @@ impl MemoryTable {
                 content: IndexMap::new(),
                 log: VecDeque::new(),
                 first: 0,
+                watermark: i64::MIN,
                 finished: false,
                 pins: Vec::new(),
             }),
@@ -132,6 +144,17 @@ impl MemoryTable {
         state.apply(&changes, &self.key)
     }
 
+    /// Says that no row with an event time up to `watermark` (ms since the epoch) will come.
+    /// Watermarks rise: an earlier one than the last says nothing.
+    pub fn watermark(&self, watermark: i64) {
+        let mut state = self.lock();
+        if watermark > state.watermark {
+            state.watermark = watermark;
+            state.log.push_back(Logged::Watermark(watermark));
+            state.forget();
+        }
+    }
+
     /// Says that no changes will come: queries over the table come to their end.
     pub fn finish(&self) {
         self.lock().finished = true;
@@ -145,10 +168,11 @@ impl MemoryTable {
         pin
     }
 
-    /// The rows now, and the number of the change that comes next.
-    pub(super) fn snapshot(&self) -> Result<(ChangeBatch, u64)> {
+    /// The rows now, the watermark behind them, and the number of the change that comes next.
+    pub(super) fn snapshot(&self) -> Result<(ChangeBatch, i64, u64)> {
         let state = self.lock();
-        Ok((ChangeBatch::inserts(state.content()?), state.end()))
+        let rows = ChangeBatch::inserts(state.content()?);
+        Ok((rows, state.watermark, state.end()))
     }
 
     /// Change number `next`.
@@ -159,7 +183,8 @@ impl MemoryTable {
         }
         let index = usize::try_from(next - state.first).unwrap_or(usize::MAX);
         match state.log.get(index) {
-            Some(batch) => Next::Change(batch.clone()),
+            Some(Logged::Change(batch)) => Next::Change(batch.clone()),
+            Some(Logged::Watermark(watermark)) => Next::Watermark(*watermark),
             None if state.finished => Next::End,
             None => Next::Nothing,
         }
@@ -210,7 +235,7 @@ impl State {
         }
         let log = changes.into_batch(batch, self.rows.as_ref(), &self.arrow)?;
         if !log.is_empty() {
-            self.log.push_back(log);
+            self.log.push_back(Logged::Change(log));
         }
         self.forget();
         Ok(())

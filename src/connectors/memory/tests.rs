@@ -133,3 +133,33 @@ fn names_are_shared_and_shapes_are_checked() {
         .changelog_mode(ChangelogMode::RETRACT);
     assert_eq!(mode, ChangelogMode::UPSERT);
 }
+
+#[test]
+fn watermarks_of_writers_come_in_their_place() {
+    let (connector, store) = connector();
+    let t = description(&[0], &[]);
+    let content = store.open(&t).unwrap();
+    content.apply(&batch(COLUMNS, "+I|a|1\n+I|b|2")).unwrap();
+    content.watermark(10);
+    let mut reader = readers(&connector, &t).create(0, 1, &[]).unwrap();
+    content.apply(&batch(COLUMNS, "+I|c|3")).unwrap();
+    content.watermark(20);
+    content.watermark(15);
+    content.apply(&batch(COLUMNS, "+I|d|4")).unwrap();
+    content.finish();
+    let mut seen = Vec::new();
+    let saved = loop {
+        match reader.poll(1).unwrap() {
+            SourcePoll::Batch(b) => seen.extend(lines(&b, &schema(COLUMNS))),
+            SourcePoll::Watermark(w) => seen.push(format!("wm {w}")),
+            SourcePoll::Pending(_) => panic!("the table is finished"),
+            SourcePoll::End => break reader.positions(),
+        }
+    };
+    let expected = [
+        "+I[a, 1]", "+I[b, 2]", "wm 10", "+I[c, 3]", "wm 20", "+I[d, 4]",
+    ];
+    assert_eq!(seen, expected);
+    let mut again = readers(&connector, &t).create(0, 1, &saved).unwrap();
+    assert!(matches!(again.poll(9), Ok(SourcePoll::End)));
+}

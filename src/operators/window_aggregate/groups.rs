@@ -123,6 +123,11 @@ impl States {
         self.counts.len() - self.free.len()
     }
 
+    /// Number of slots, free ones included.
+    pub(in crate::operators) fn slots(&self) -> usize {
+        self.counts.len()
+    }
+
     pub(in crate::operators) fn memory_size(&self) -> usize {
         self.set.memory_size() + self.counts.capacity() * size_of::<i64>()
     }

@@ -41,9 +41,14 @@ enum Assembly {
     Growing { size: i64 },
 }
 
+/// State is put together anew when less than a quarter of its slots is in use, and there are at
+/// least so many.
+const LEAST_TO_COMPACT: usize = 8192;
+
 /// The operator. State: the aggregates of slices that a window still needs.
 #[derive(Debug)]
 pub(super) struct SliceAggregate {
+    spec: WindowAggregateSpec,
     source: WindowSource,
     windowing: Windowing,
     assembly: Assembly,
@@ -88,6 +93,7 @@ impl SliceAggregate {
             _ => Assembly::Single,
         };
         Ok(Self {
+            spec: spec.clone(),
             source: spec.source,
             windowing: spec.windowing,
             assembly,
@@ -253,7 +259,26 @@ impl SliceAggregate {
                 self.emit(out)?;
             }
         }
-        self.emit(out)
+        self.emit(out)?;
+        self.compact()
+    }
+
+    /// Gives memory back after many groups have gone.
+    fn compact(&mut self) -> Result<()> {
+        let slots = self.states.slots();
+        if slots < LEAST_TO_COMPACT || self.states.len() > slots / 4 {
+            return Ok(());
+        }
+        let snapshot = self.snapshot()?;
+        self.keys = CountedKeys::new(&self.spec.input, &self.spec.group_by)?;
+        self.states = States::new(&self.spec)?;
+        self.slices.clear();
+        self.sums.clear();
+        self.pending.clear();
+        self.restore(RestoreState {
+            tables: snapshot.tables,
+            watermark: snapshot.watermark,
+        })
     }
 
     /// Puts a window together of the slices in it; those before the next window are not needed any

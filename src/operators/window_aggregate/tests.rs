@@ -2,6 +2,7 @@ use super::*;
 use crate::aggregates::{CallContext, resolve};
 use crate::functions::Arg;
 use crate::operators::testing::{Harness, schema};
+use crate::runtime::output::Output;
 
 /// A call `NAME`, `NAME(column)`, `NAME(DISTINCT column)`.
 fn call(input: &Schema, text: &str) -> AggregateCall {
@@ -43,6 +44,13 @@ struct Case {
 
 impl Case {
     fn harness(self) -> Harness {
+        let (spec, columns, output) = self.spec();
+        Harness::boxed(columns, &output, move |context| {
+            window_aggregate(&spec, context)
+        })
+    }
+
+    fn spec(self) -> (WindowAggregateSpec, &'static str, String) {
         let input = schema(self.columns);
         let time = input
             .columns
@@ -60,9 +68,7 @@ impl Case {
             properties: vec![WindowProperty::Start, WindowProperty::End],
             output: schema(&output),
         };
-        Harness::boxed(self.columns, &output, move |context| {
-            window_aggregate(&spec, context)
-        })
+        (spec, self.columns, output)
     }
 }
 
@@ -369,4 +375,110 @@ fn windows_of_processing_time_end_with_the_clock() {
         "+I[a 1 8 5..15",
     ];
     check(&case.harness(), script, &expected);
+}
+
+struct Nowhere;
+
+impl crate::runtime::output::Downstream for Nowhere {
+    fn batch(&mut self, _: ChangeBatch) -> Result<()> {
+        Ok(())
+    }
+
+    fn watermark(&mut self, _: i64) -> Result<()> {
+        Ok(())
+    }
+
+    fn status(&mut self, _: crate::runtime::output::Status) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// An insertion a key, at `ms` after the epoch.
+fn rows_at(columns: &str, keys: std::ops::Range<i32>, ms: i64) -> ChangeBatch {
+    let n = keys.len();
+    let names = arrow::array::StringArray::from_iter_values(keys.clone().map(|k| format!("k{k}")));
+    let fields = schema(columns).to_arrow();
+    let values: [ArrayRef; 3] = [
+        Arc::new(names),
+        Arc::new(arrow::array::Int32Array::from_iter_values(keys)),
+        Arc::new(TimestampMillisecondArray::from(vec![ms; n])),
+    ];
+    let columns = values.iter().zip(fields.fields());
+    let columns = columns.map(|(v, field)| arrow::compute::cast(v, field.data_type()).unwrap());
+    let rows = arrow::array::RecordBatch::try_new(Arc::clone(&fields), columns.collect()).unwrap();
+    ChangeBatch::inserts(rows)
+}
+
+/// An hour of event time, ten seconds a batch: what is kept is what open windows need, and memory
+/// that a crowded minute has taken is given back.
+#[test]
+fn closed_windows_leave_no_state_behind() {
+    let second = 1000;
+    let kinds = [
+        (
+            WindowKind::Tumble {
+                size: 10 * second,
+                offset: 0,
+            },
+            1,
+        ),
+        (
+            WindowKind::Hop {
+                size: 60 * second,
+                slide: 10 * second,
+                offset: 0,
+            },
+            6,
+        ),
+        (
+            WindowKind::Cumulate {
+                size: 60 * second,
+                step: 10 * second,
+                offset: 0,
+            },
+            2,
+        ),
+        (WindowKind::Session { gap: 5 * second }, 1),
+    ];
+    for (kind, open_slices) in kinds {
+        let (spec, columns, _) = Case {
+            columns: T,
+            group_by: vec![0],
+            calls: CALLS,
+            kind,
+            source: None,
+            output: OUT,
+        }
+        .spec();
+        let context = crate::operators::testing::context();
+        let mut operator = window_aggregate(&spec, &context).unwrap();
+        let mut sink = Nowhere;
+        let mut crowded_bytes = 0;
+        for i in 0..360 {
+            let keys = if i == 100 { 0..50_000 } else { 0..100 };
+            let time = i64::from(i) * 10 * second;
+            let batch = rows_at(columns, keys, time);
+            let out = &mut Output::new(&mut sink);
+            operator.process(0, batch, out).unwrap();
+            if i == 100 {
+                crowded_bytes = operator.state_size().bytes;
+            }
+            let out = &mut Output::new(&mut sink);
+            operator.watermark(time + 10 * second - 1, out).unwrap();
+            if !(100..110).contains(&i) {
+                let rows = operator.state_size().rows;
+                assert!(rows <= open_slices * 100, "{kind:?}: {rows} rows at {i}");
+            }
+        }
+        let size = operator.state_size();
+        if !matches!(kind, WindowKind::Session { .. }) {
+            assert!(
+                size.bytes < crowded_bytes / 4,
+                "{kind:?}: {size:?} of {crowded_bytes}"
+            );
+        }
+        let out = &mut Output::new(&mut sink);
+        operator.watermark(i64::MAX, out).unwrap();
+        assert_eq!(operator.state_size().rows, 0, "{kind:?}");
+    }
 }

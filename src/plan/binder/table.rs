@@ -97,10 +97,14 @@ impl Binder<'_> {
         }
         options.extend(hints.iter().map(|(k, v)| (k.clone(), v.clone())));
         let stored: Vec<_> = table.stored_columns().cloned().collect();
+        let source_watermark = table.has_source_watermark();
         let schema = Schema::new(
             stored
                 .iter()
-                .map(|c| Column::new(c.name.clone(), c.data_type.clone()))
+                .map(|c| Column {
+                    time: c.time.filter(|_| source_watermark),
+                    ..Column::new(c.name.clone(), c.data_type.clone())
+                })
                 .collect(),
         );
         let projection = (0..schema.len()).collect();
@@ -111,7 +115,7 @@ impl Binder<'_> {
         };
         let plan = LogicalPlan::new(LogicalNode::Scan(scan), schema);
         let plan = self.with_computed_columns(plan, &table)?;
-        let Some(watermark) = &table.watermark else {
+        let Some(watermark) = table.watermark.as_ref().filter(|_| !source_watermark) else {
             return Ok(plan);
         };
         let column = plan.schema.index_of(&watermark.column).ok_or_else(|| {

@@ -7,8 +7,8 @@ use super::{StreamNode, StreamPlan};
 use crate::catalog::{ColumnKind, TableDefinition};
 use crate::changelog::ChangelogMode;
 use crate::config::Configuration;
-use crate::connectors::TableDescription;
 use crate::connectors::registry::ConnectorRegistry;
+use crate::connectors::{TableDescription, TableSource};
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::plan::logical::{LogicalNode, LogicalPlan, Scan};
@@ -223,16 +223,37 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn build_scan(&self, scan: &Scan, schema: Schema) -> Result<StreamPlan> {
+    /// Refuses a scan of a table that its connector cannot read, or not with these options.
+    ///
+    /// # Errors
+    /// The connector's reason.
+    pub(crate) fn check_source(&self, scan: &Scan) -> Result<()> {
+        self.source(scan).map(|_| ())
+    }
+
+    fn source(&self, scan: &Scan) -> Result<Arc<dyn TableSource>> {
         let table = &scan.table;
         let description = describe(table, &scan.options, self.config)?;
-        let source = self.connectors.source(&description).map_err(|e| {
+        self.connectors.source(&description).map_err(|e| {
             e.context(format!(
                 "creating a source for reading table '{}'",
                 table.path
             ))
-        })?;
+        })
+    }
+
+    fn build_scan(&self, scan: &Scan, schema: Schema) -> Result<StreamPlan> {
+        let table = &scan.table;
+        let source = self.source(scan)?;
         check_metadata(table, &source.metadata())?;
+        if table.has_source_watermark() && !source.supports_source_watermark() {
+            return Err(Error::plan(format!(
+                "SOURCE_WATERMARK() is used by table '{}' but its connector brings no watermarks of \
+                 its own.",
+                table.path
+            ))
+            .hint("make the watermark of a column: WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"));
+        }
         let mode = source.changelog_mode();
         let stored: Vec<String> = table.stored_columns().map(|c| c.name.clone()).collect();
         let primary_key: Option<Vec<usize>> = table.primary_key.as_ref().and_then(|key| {

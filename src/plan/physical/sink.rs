@@ -218,7 +218,7 @@ fn check_watermarks(plan: &StreamPlan, action: Option<ConflictAction>) -> Result
 
 fn sources_without_watermark(plan: &StreamPlan, assigned: bool, missing: &mut Vec<String>) {
     match &plan.node {
-        StreamNode::TableSourceScan { table, .. } if !assigned => {
+        StreamNode::TableSourceScan { table, .. } if !assigned && !table.has_source_watermark() => {
             missing.push(table.path.to_string());
         }
         node => {

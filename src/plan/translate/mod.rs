@@ -220,7 +220,13 @@ impl<'a> Translator<'a> {
                 let factory = self.operator(plan)?;
                 let keys = keyed_by(node);
                 let (parallelism, edges) = self.edges(&inputs, keys);
-                Ok(self.vertex(plan, VertexKind::Operator(factory), parallelism, edges))
+                let id = self.vertex(plan, VertexKind::Operator(factory), parallelism, edges);
+                if let StreamNode::WatermarkAssigner { options, .. } = node
+                    && let Some(alignment) = time::alignment(options)?
+                {
+                    self.graph.align(id, alignment);
+                }
+                Ok(id)
             }
         }
     }

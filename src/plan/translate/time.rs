@@ -1,8 +1,11 @@
 //! The operators that are bounded by time: windows, interval and temporal joins.
 
+use indexmap::IndexMap;
+
 use super::{aggregate_calls, factory, sort_columns};
-use crate::config::Configuration;
-use crate::graph::OperatorFactory;
+use crate::config::{Configuration, parse_duration};
+use crate::error::{Error, Result};
+use crate::graph::{Alignment, OperatorFactory};
 use crate::operators::group_window_aggregate::{EmitStrategy, group_window_aggregate};
 use crate::operators::interval_join::{IntervalJoin, IntervalJoinInput, IntervalJoinSpec};
 use crate::operators::temporal_join::{TemporalJoin, TemporalJoinInput, TemporalJoinSpec};
@@ -12,6 +15,32 @@ use crate::operators::window_join::{WindowJoin, WindowJoinInput, WindowJoinSpec}
 use crate::operators::window_rank::{WindowRank, WindowRankSpec};
 use crate::operators::window_table_function::{WindowTableFunctionSpec, window_table_function};
 use crate::plan::physical::{StreamNode, StreamPlan};
+
+/// `scan.watermark.alignment.*` among a table's options.
+///
+/// # Errors
+/// When one of group and drift is there without the other, or the drift is no duration.
+pub(super) fn alignment(options: &IndexMap<String, String>) -> Result<Option<Alignment>> {
+    const GROUP: &str = "scan.watermark.alignment.group";
+    const DRIFT: &str = "scan.watermark.alignment.max-drift";
+    let (group, drift) = match (options.get(GROUP), options.get(DRIFT)) {
+        (None, None) => return Ok(None),
+        (Some(group), Some(drift)) => (group, drift),
+        _ => {
+            return Err(Error::options(format!(
+                "'{GROUP}' and '{DRIFT}' have to be set together"
+            )));
+        }
+    };
+    let max_drift_ms = parse_duration(drift).filter(|ms| *ms >= 0).ok_or_else(|| {
+        Error::options(format!("'{drift}' is no duration for '{DRIFT}'"))
+            .hint("write for example '30 s' or '5 min'")
+    })?;
+    Ok(Some(Alignment {
+        group: group.clone(),
+        max_drift_ms,
+    }))
+}
 
 /// The operator of a node that is bounded by time; `None` for others.
 pub(super) fn operator(plan: &StreamPlan, config: &Configuration) -> Option<OperatorFactory> {

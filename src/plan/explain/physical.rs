@@ -1,14 +1,14 @@
-//! The stream plan as text, by Flink's form.
+//! The stream plan as text, in Flink's form: one node a line, exchanges between.
 
-use super::logical::{RankEnd, SortKey, TableCall};
-use super::match_recognize::{MatchSpec, SkipStrategy};
-use super::physical::{StreamNode, StreamPlan};
 use crate::expr::Expr;
 use crate::operators::deduplicate::{DeduplicateOrder, Keep};
 use crate::operators::join::{JoinType, UniqueKey};
 use crate::operators::over_aggregate::OverOrder;
 use crate::operators::rank::RankStrategy;
 use crate::operators::windowing::{WindowKind, Windowing};
+use crate::plan::logical::{RankEnd, SortKey, TableCall};
+use crate::plan::match_recognize::{MatchSpec, SkipStrategy};
+use crate::plan::physical::{StreamNode, StreamPlan};
 
 /// The tree of a plan, one node a line; with `modes`, each line ends with its changelog mode.
 #[must_use]
@@ -57,7 +57,7 @@ fn write_tree(plan: &StreamPlan, modes: bool, first: &str, rest: &str, text: &mu
 }
 
 /// How the rows of each input are spread, where they are.
-fn exchanges(plan: &StreamPlan) -> Vec<Option<String>> {
+pub(super) fn exchanges(plan: &StreamPlan) -> Vec<Option<String>> {
     let by = |input: &StreamPlan, keys: &[usize]| {
         if keys.is_empty() {
             return Some("single".to_string());

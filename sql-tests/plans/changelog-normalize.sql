@@ -1,0 +1,4 @@
+CREATE TABLE u (k STRING, v INT, ts TIMESTAMP(3), PRIMARY KEY (k) NOT ENFORCED, WATERMARK FOR ts AS ts)
+  WITH ('connector' = 'changelog', 'changelog-mode' = 'I,UA,D', 'data' = '');
+EXPLAIN CHANGELOG_MODE SELECT v, COUNT(*) AS n FROM u GROUP BY v;
+EXPLAIN CHANGELOG_MODE SELECT k, v FROM u WHERE v > 1;

@@ -1,0 +1,5 @@
+CREATE TABLE a (k STRING, v INT, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND)
+  WITH ('connector' = 'changelog', 'changelog-mode' = 'I', 'data' = '');
+EXPLAIN PLAN_ADVICE SELECT k, COUNT(*) AS n FROM a GROUP BY k;
+EXPLAIN ESTIMATED_COST, JSON_EXECUTION_PLAN SELECT k FROM a;
+EXPLAIN CREATE TABLE made WITH ('connector' = 'changelog') AS SELECT k FROM a;
