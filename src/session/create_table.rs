@@ -93,6 +93,24 @@ impl Session {
             .hint("create the temporary table, then INSERT INTO it"));
         }
         let exists = self.is_taken(path, false);
+        let replaces = create.replace != Replace::No;
+        if replaces && create.if_not_exists {
+            return Err(Error::plan(
+                "CREATE OR REPLACE TABLE AS SELECT syntax does not support IF NOT EXISTS statements \
+                 yet.",
+            ));
+        }
+        if replaces
+            && matches!(
+                self.catalogs.get_permanent(path),
+                Some(CatalogEntry::View(_))
+            )
+        {
+            return Err(
+                Error::catalog(format!("Table with identifier '{path}' does not exist."))
+                    .hint("it is a view: drop it first"),
+            );
+        }
         match create.replace {
             Replace::No if exists && !create.if_not_exists => {
                 return Err(already_exists(path, false));
@@ -109,6 +127,7 @@ impl Session {
         let plan = self.binder().bind(&query.query)?;
         self.check_readable(&plan)?;
         let source = plan.schema;
+        super::insert::refuse_untyped(&source).map_err(|e| e.at(query.span))?;
         let table = if exists && create.replace == Replace::No {
             None
         } else {
@@ -125,7 +144,11 @@ impl Session {
             table: create.name.clone(),
             hints: Vec::new(),
             partition: Vec::new(),
-            columns: columns.map(|c| Ident::new(c.name.clone())).collect(),
+            // a table that was there takes the rows by position
+            columns: match &table {
+                Some(_) => columns.map(|c| Ident::new(c.name.clone())).collect(),
+                None => Vec::new(),
+            },
             source: query.clone(),
             on_conflict: None,
             span: query.span,

@@ -103,10 +103,7 @@ impl Session {
             listing.push([Some(key.to_string()), value.map(str::to_string)]);
         };
         if let Some(declared) = self.catalogs.find_function(&parts) {
-            push("is system function", Some("false"));
-            push("class name", Some(&declared.class));
-            push("function language", Some(&declared.language));
-            return Ok(listing);
+            return Err(declared.cannot_run(&parts.join(".")));
         }
         let name = parts.join(".");
         let Some(entry) = self.functions.entry(&name) else {

@@ -15,7 +15,7 @@ use crate::plan::translate::Translator;
 use crate::runtime::job::Job;
 use crate::sql::Statement;
 use crate::sql::ast::{ConflictStrategy, Insert};
-use crate::types::{Column, Schema, coerce};
+use crate::types::{Column, Schema, TypeKind, coerce};
 
 /// An INSERT that has been planned and not been started.
 pub(crate) struct PlannedInsert {
@@ -122,7 +122,20 @@ impl Session {
         insert: &Insert,
         table: Arc<TableDefinition>,
     ) -> Result<(LogicalPlan, SinkTarget)> {
+        if table.distribution.is_some() {
+            return Err(Error::plan(format!(
+                "Table '{}' is distributed into buckets, but its connector does not write buckets.",
+                table.path
+            ))
+            .hint("leave DISTRIBUTED BY out"));
+        }
         let query = self.binder().bind(&insert.source.query)?;
+        if matches!(
+            &*insert.source.query.body,
+            sqlparser::ast::SetExpr::Select(_)
+        ) {
+            refuse_untyped(&query.schema)?;
+        }
         let mapped = self.map_columns(query, insert, &table)?;
         let mut options: IndexMap<String, String> = table.options.clone();
         options.extend(
@@ -169,7 +182,14 @@ impl Session {
                 Ok((name, bound))
             })
             .collect::<Result<Vec<_>>>()?;
-        for (name, _) in &fixed {
+        for (i, (name, _)) in fixed.iter().enumerate() {
+            if fixed[..i].iter().any(|(other, _)| other == name)
+                || insert.columns.iter().any(|c| c.value == *name)
+            {
+                return Err(Error::plan(format!(
+                    "Target column '{name}' is assigned more than once"
+                )));
+            }
             if !table.partitioned_by.contains(name) {
                 return Err(Error::plan(format!(
                     "Static partition column '{name}' should be in the partition keys list [{}] for \
@@ -234,6 +254,21 @@ fn targets<'t>(
         found.push(column);
     }
     Ok(found)
+}
+
+/// Refuses columns that are NULL and nothing else: they have no type.
+pub(super) fn refuse_untyped(schema: &Schema) -> Result<()> {
+    match schema
+        .columns
+        .iter()
+        .find(|c| c.data_type.kind == TypeKind::Null)
+    {
+        None => Ok(()),
+        Some(column) => Err(Error::plan("Illegal use of 'NULL'").hint(format!(
+            "give column `{}` a type: CAST(NULL AS INT)",
+            column.name
+        ))),
+    }
 }
 
 fn missing_value(column: &ColumnDefinition, table: &TableDefinition) -> Result<Expr> {

@@ -46,7 +46,9 @@ impl Session {
             }
             ShowWhat::Models => Listing::new(&["model name"]),
             ShowWhat::Jars => Listing::new(&["jars"]),
-            ShowWhat::Procedures => Listing::new(&["procedure name"]),
+            ShowWhat::Procedures => {
+                return Err(Error::plan("a catalog in memory has no procedures"));
+            }
             ShowWhat::Columns => return self.show_columns(show),
             ShowWhat::Partitions(table) => self.show_partitions(table)?,
             ShowWhat::Functions { user } => {

@@ -45,6 +45,7 @@ impl Session {
     ) -> Result<ViewDefinition> {
         let (plan, names) = self.binder().bind_with_names(&query.query)?;
         self.check_readable(&plan)?;
+        super::insert::refuse_untyped(&plan.schema).map_err(|e| e.at(query.span))?;
         let mut schema = plan.schema;
         if !columns.is_empty() {
             if columns.len() != schema.len() {

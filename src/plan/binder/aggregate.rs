@@ -183,6 +183,12 @@ impl Binder<'_> {
                 if star && name != "COUNT" {
                     return Err(Error::plan(format!("{name}(*) is not an aggregate")));
                 }
+                if name == "COUNT" && list.args.is_empty() {
+                    return Err(Error::plan(
+                        "Invalid number of arguments to function 'COUNT'. Was expecting 1 arguments",
+                    )
+                    .hint("COUNT(*) counts rows"));
+                }
                 if star {
                     Vec::new()
                 } else {

@@ -139,6 +139,17 @@ impl Binder<'_> {
                     .collect::<Result<Vec<_>>>()?;
                 Ok(negate_if(*negated, or(tests)))
             }
+            A::AnyOp {
+                left,
+                compare_op,
+                right,
+                ..
+            } => self.bind_quantified(left, compare_op, right, false, context),
+            A::AllOp {
+                left,
+                compare_op,
+                right,
+            } => self.bind_quantified(left, compare_op, right, true, context),
             A::InSubquery {
                 expr,
                 subquery,

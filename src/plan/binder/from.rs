@@ -155,7 +155,7 @@ impl Binder<'_> {
                 let plan = self.bind_table(&parts, &hints)?;
                 let qualifier = match alias {
                     Some(alias) => vec![alias.name.value.clone()],
-                    None => parts,
+                    None => self.full_name(parts),
                 };
                 self.named(plan, alias.as_ref(), qualifier, parent)
             }

@@ -12,6 +12,7 @@ mod from;
 mod literal;
 mod match_recognize;
 mod over;
+mod quantified;
 mod query;
 mod scope;
 mod select;

@@ -10,7 +10,7 @@ use super::decorrelate::{Decorrelated, decorrelate};
 use super::expr::{Context, SUBQUERY_BASE, and, boolean, case, compare, is_null, or};
 use super::from::join;
 use super::scope::Scope;
-use super::{Binder, literal};
+use super::{Binder, literal, quantified};
 use crate::aggregates::CallContext;
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr, ExprKind};
@@ -98,6 +98,25 @@ impl Binder<'_> {
         )
     }
 
+    /// Binds `x = ANY (SELECT ..)` and `x <> ALL (SELECT ..)` as values.
+    pub(super) fn bind_quantified(
+        &mut self,
+        left: &ast::Expr,
+        op: &ast::BinaryOperator,
+        right: &ast::Expr,
+        all: bool,
+        context: &mut Context<'_, '_>,
+    ) -> Result<Expr> {
+        let query = quantified::subquery(right)?;
+        match quantified::as_in(left, op, query, all) {
+            Some(test) => self.bind_expr(&test, context),
+            None => Err(Error::plan(format!(
+                "'{op}' with ANY, SOME or ALL is only supported as a condition of WHERE"
+            ))
+            .hint("compare with the MIN or the MAX of the subquery")),
+        }
+    }
+
     fn bind_in_left(
         &mut self,
         left: &ast::Expr,
@@ -143,7 +162,12 @@ impl Binder<'_> {
         let mut plain = Vec::new();
         let mut subqueries = Vec::new();
         let mut joins = Vec::new();
-        for conjunct in conjuncts {
+        let rewritten = conjuncts
+            .iter()
+            .map(|conjunct| quantified::as_exists(conjunct, false))
+            .collect::<Result<Vec<_>>>()?;
+        for (conjunct, rewritten) in conjuncts.into_iter().zip(&rewritten) {
+            let conjunct = rewritten.as_ref().unwrap_or(conjunct);
             match as_test(conjunct, false) {
                 Some(test) => joins.push(test),
                 None => {

@@ -58,6 +58,19 @@ impl Binder<'_> {
         self.bind_table(parts, &TableHints::new())
     }
 
+    /// The whole path of a table or view; the name itself of a named subquery.
+    pub(super) fn full_name(&self, parts: Vec<String>) -> Vec<String> {
+        if let [name] = parts.as_slice()
+            && self.ctes.iter().any(|scope| scope.get(name).is_some())
+        {
+            return parts;
+        }
+        match crate::catalog::resolve_from(&parts, &self.home.0, &self.home.1) {
+            Ok(path) => vec![path.catalog, path.database, path.name],
+            Err(_) => parts,
+        }
+    }
+
     fn bind_view(&mut self, view: &Arc<ViewDefinition>) -> Result<LogicalPlan> {
         if self.expanding.contains(&view.path) {
             return Err(Error::plan(format!(

@@ -7,10 +7,11 @@ use indexmap::IndexMap;
 use super::build::{describe as describe_table, pass_through};
 use super::keys::{Key, is_subset, upsert_keys};
 use super::{Planner, StreamNode, StreamPlan, changelog};
-use crate::catalog::TableDefinition;
+use crate::catalog::{ColumnKind, TableDefinition};
 use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result};
 use crate::plan::logical::LogicalPlan;
+use crate::types::DataType;
 
 /// What happens when rows of different upsert keys meet in one primary key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +51,7 @@ impl Planner<'_> {
                 table.path
             ))
         })?;
+        check_metadata(table, &sink.metadata())?;
         let requested = changelog::settle(built.clone(), true).mode;
         let accepted = sink.changelog_mode(requested);
         check_mode(table, &built, requested, accepted)?;
@@ -195,6 +197,28 @@ fn check_mode(
          with a PRIMARY KEY on an upsert connector), or make the query append-only, for example with \
          a window aggregation",
     ))
+}
+
+/// Refuses metadata columns that the sink cannot write.
+fn check_metadata(table: &TableDefinition, writable: &[(String, DataType)]) -> Result<()> {
+    for column in &table.columns {
+        let ColumnKind::Metadata {
+            key,
+            is_virtual: false,
+        } = &column.kind
+        else {
+            continue;
+        };
+        let key = key.as_ref().unwrap_or(&column.name);
+        if !writable.iter().any(|(name, _)| name == key) {
+            return Err(Error::plan(format!(
+                "Table '{}' declares the metadata column '{}', which its connector cannot write. If \
+                 the column should not be persisted, it can be declared with the VIRTUAL keyword.",
+                table.path, column.name
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn check_watermarks(plan: &StreamPlan, action: Option<ConflictAction>) -> Result<()> {

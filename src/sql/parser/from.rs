@@ -66,7 +66,13 @@ impl FlinkParser<'_> {
             let names = columns.into_iter().map(|c| ObjectName::from(vec![c]));
             JoinConstraint::Using(names.collect())
         } else {
-            JoinConstraint::None
+            return Err(self
+                .error(
+                    "INNER, LEFT, RIGHT or FULL join requires a condition (NATURAL keyword or ON or \
+                     USING clause)",
+                    self.last_token(),
+                )
+                .hint("all pairs of rows are a CROSS JOIN"));
         };
         Ok(Some(Join {
             relation,

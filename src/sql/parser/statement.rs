@@ -6,7 +6,7 @@ use super::super::ast::{ConflictStrategy, Explain, ExplainDetail, Insert, Statem
 use super::super::hints;
 use super::super::lexer::TokenKind;
 use super::FlinkParser;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The words a statement starts with.
 const STATEMENT_STARTS: &[&str] = &[
@@ -167,7 +167,16 @@ impl FlinkParser<'_> {
             self.parenthesized(|p| {
                 let name = p.ident()?;
                 p.expect_symbol("=")?;
-                Ok((name, p.operand()?))
+                let at = p.here();
+                let value = p.operand()?;
+                if !is_constant(&value) {
+                    return Err(Error::plan("A value of PARTITION must be a literal")
+                        .at(p.since(at))
+                        .hint(
+                            "select the column instead: the partition is then found row by row",
+                        ));
+                }
+                Ok((name, value))
             })?
         } else {
             Vec::new()
@@ -365,5 +374,14 @@ impl FlinkParser<'_> {
         } else {
             Use::Database(self.object_name()?)
         }))
+    }
+}
+
+/// Whether an expression is a literal, perhaps with a sign.
+fn is_constant(value: &Expr) -> bool {
+    match value {
+        Expr::Value(_) | Expr::TypedString(_) | Expr::Interval(_) | Expr::Prefixed { .. } => true,
+        Expr::UnaryOp { expr, .. } => is_constant(expr),
+        _ => false,
     }
 }

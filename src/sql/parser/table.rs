@@ -241,6 +241,11 @@ impl FlinkParser<'_> {
         let kind = if self.take_word("AS") {
             ColumnKind::Computed(self.sql_expr()?)
         } else {
+            if self.peek_word("INTERVAL") {
+                return Err(self
+                    .error("Incorrect syntax near the keyword 'INTERVAL'", self.here())
+                    .hint("intervals are not stored: keep a number of seconds or months"));
+            }
             let data_type = self.sql_type()?;
             if self.take_word("METADATA") {
                 let from = if self.take_word("FROM") {

@@ -223,6 +223,10 @@ impl FlinkParser<'_> {
         }
         let length: u32 = self.integer("a length")?;
         self.expect_symbol(")")?;
+        // there is one character set
+        if self.take_words(&["CHARACTER", "SET"]) {
+            self.ident()?;
+        }
         if length > MAX_LENGTH {
             let reason = "A length must be between 1 and 2147483647 (both inclusive).";
             return Err(Error::plan(reason).at(self.since(start)));
@@ -302,6 +306,15 @@ impl FlinkParser<'_> {
                 Ok((RowField { name, data_type }, text))
             })?;
             (fields, texts) = all.into_iter().unzip();
+            for (i, field) in fields.iter().enumerate() {
+                if fields[..i].iter().any(|f: &RowField| f.name == field.name) {
+                    return Err(Error::plan(format!(
+                        "Field names must be unique. Found duplicates: [{}]",
+                        field.name
+                    ))
+                    .at(self.here()));
+                }
+            }
         }
         self.expect_symbol(close)?;
         let text = if angle {
