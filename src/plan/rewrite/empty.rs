@@ -10,7 +10,10 @@ pub(super) fn without_empty(mut plan: LogicalPlan) -> LogicalPlan {
     for input in plan.inputs_mut() {
         let below = std::mem::replace(
             input,
-            LogicalPlan::new(LogicalNode::Values { rows: Vec::new() }, input.schema.clone()),
+            LogicalPlan::new(
+                LogicalNode::Values { rows: Vec::new() },
+                input.schema.clone(),
+            ),
         );
         *input = without_empty(below);
     }

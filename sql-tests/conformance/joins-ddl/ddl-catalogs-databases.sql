@@ -1,0 +1,54 @@
+-- compare: exact
+-- modes: p1
+-- about: catalogs and databases: create, use, alter, describe, show and drop them
+CREATE CATALOG c1 WITH ('type'='generic_in_memory');
+CREATE CATALOG c1 WITH ('type'='generic_in_memory');
+CREATE CATALOG IF NOT EXISTS c1 WITH ('type'='generic_in_memory');
+CREATE CATALOG c2 COMMENT 'second' WITH ('type'='generic_in_memory', 'default-database'='d0');
+CREATE CATALOG c3 WITH ('type'='no_such');
+CREATE CATALOG c4;
+SHOW CATALOGS;
+SHOW CATALOGS LIKE 'c%';
+SHOW CURRENT CATALOG;
+SHOW CREATE CATALOG c2;
+DESCRIBE CATALOG c2;
+DESCRIBE CATALOG EXTENDED c2;
+USE CATALOG c2;
+SHOW CURRENT CATALOG;
+SHOW CURRENT DATABASE;
+SHOW DATABASES;
+CREATE DATABASE d1 COMMENT 'first' WITH ('a'='1', 'b'='2');
+CREATE DATABASE d1;
+CREATE DATABASE IF NOT EXISTS d1;
+ALTER DATABASE d1 SET ('a'='3', 'c'='4');
+USE d1;
+CREATE TABLE t (x INT) WITH ('connector'='changelog', 'data'='
++I|1
+');
+SELECT * FROM t;
+SELECT * FROM c2.d1.t;
+SELECT * FROM d1.t;
+SELECT t.x, d1.t.x, c2.d1.t.x FROM t;
+DROP DATABASE d1;
+DROP DATABASE d1 RESTRICT;
+USE d0;
+DROP DATABASE d1;
+DROP DATABASE d1 CASCADE;
+DROP DATABASE d1;
+DROP DATABASE IF EXISTS d1;
+SHOW DATABASES;
+SHOW DATABASES FROM c1;
+SHOW DATABASES IN default_catalog LIKE 'def%';
+SHOW DATABASES LIKE 'D%';
+SHOW DATABASES NOT ILIKE 'D%';
+USE nope;
+USE CATALOG nope;
+DROP CATALOG c2;
+USE CATALOG default_catalog;
+DROP CATALOG c2;
+DROP CATALOG nope;
+DROP CATALOG IF EXISTS nope;
+ALTER DATABASE nope SET ('a'='1');
+ALTER CATALOG c1 RESET ('type');
+ALTER CATALOG nope SET ('k'='v');
+SHOW CATALOGS;

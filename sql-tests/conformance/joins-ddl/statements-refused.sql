@@ -1,0 +1,45 @@
+-- compare: exact
+-- modes: p1
+-- about: statements that Flink does not take in streaming mode or at all
+CREATE TABLE t (k STRING, v INT) WITH ('connector'='changelog', 'changelog-mode'='I', 'data'='');
+CREATE TABLE sink (k STRING, v INT) WITH ('connector'='changelog');
+UPDATE sink SET v = 1;
+UPDATE sink SET v = 1 WHERE k = 'a';
+DELETE FROM sink;
+DELETE FROM sink WHERE k = 'a';
+TRUNCATE TABLE sink;
+TRUNCATE TABLE nope;
+ANALYZE TABLE t COMPUTE STATISTICS;
+ANALYZE TABLE t COMPUTE STATISTICS FOR ALL COLUMNS;
+INSERT OVERWRITE sink SELECT * FROM t;
+CREATE CONNECTION c WITH ('type'='x');
+EXECUTE PLAN '/no/such/plan.json';
+COMPILE PLAN '/tmp/x.json' FOR SELECT 1;
+CREATE INDEX i ON t (k);
+GRANT SELECT ON t TO bob;
+MERGE INTO sink USING t ON sink.k = t.k WHEN MATCHED THEN UPDATE SET v = 1;
+SELECT INTO x FROM t;
+BEGIN TRANSACTION;
+COMMIT;
+ROLLBACK;
+CREATE SEQUENCE s;
+CREATE SCHEMA s;
+DROP SCHEMA s;
+ALTER TABLE t COMPACT;
+LOAD DATA INPATH 'x' INTO TABLE t;
+USE;
+SHOW;
+DESCRIBE;
+VALUES (1), (2);
+TABLE t;
+SELECT;
+SELECT * FROM;
+SELECT 1 FROM t WHERE;
+INSERT INTO sink;
+INSERT sink VALUES ('a', 1);
+CREATE TABLE;
+DROP;
+foo bar;
+SELECT 1 1;
+SELECT 'unclosed;
+SELECT 2 AS still_here;;
