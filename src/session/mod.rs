@@ -102,6 +102,15 @@ impl Session {
 
     /// Changes a setting: `SET 'key' = 'value'`.
     ///
+    /// ```
+    /// # use ebbflow::session::Session;
+    /// let mut session = Session::new();
+    /// session.set("table.local-time-zone", "Asia/Tokyo")?;
+    /// let mut query = session.query("SELECT CAST(TO_TIMESTAMP_LTZ(0, 3) AS STRING) AS t")?;
+    /// assert_eq!(query.collect_changes()?, ["+I[1970-01-01 09:00:00.000]"]);
+    /// # Ok::<(), ebbflow::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the value does not fit the key.
     pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
@@ -109,6 +118,49 @@ impl Session {
     }
 
     /// The session's functions, to register more.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use datafusion::arrow::datatypes::Int64Type;
+    /// # use datafusion::arrow::array::AsArray;
+    /// # use datafusion::logical_expr::ColumnarValue;
+    /// # use ebbflow::error::{Error, Result};
+    /// # use ebbflow::functions::{Arg, Environment, FunctionDoc, FunctionKind};
+    /// # use ebbflow::functions::{Kernel, ScalarFunction, Signature};
+    /// # use ebbflow::session::Session;
+    /// # use ebbflow::types::{DataType, TypeKind};
+    /// #[derive(Debug)]
+    /// struct Triple;
+    ///
+    /// impl ScalarFunction for Triple {
+    ///     fn name(&self) -> &str {
+    ///         "TRIPLE"
+    ///     }
+    ///
+    ///     fn resolve(&self, args: &[Arg]) -> Result<Signature> {
+    ///         let [_] = args else {
+    ///             return Err(Error::plan("TRIPLE takes a number"));
+    ///         };
+    ///         let bigint = TypeKind::BigInt.nullable();
+    ///         Ok(Signature { args: vec![bigint.clone()], returns: bigint })
+    ///     }
+    ///
+    ///     fn prepare(&self, _: &[Arg], _: &DataType, _: &Environment) -> Result<Kernel> {
+    ///         Ok(Box::new(|args, context| {
+    ///             let column = args[0].clone().into_array(context.rows)?;
+    ///             let tripled = column.as_primitive::<Int64Type>().unary::<_, Int64Type>(|x| x * 3);
+    ///             Ok(ColumnarValue::Array(Arc::new(tripled)))
+    ///         }))
+    ///     }
+    /// }
+    ///
+    /// let mut session = Session::new();
+    /// let doc = FunctionDoc::new(FunctionKind::Scalar, "own", "TRIPLE(x)", "three times x");
+    /// session.functions_mut().register(Arc::new(Triple), doc);
+    /// let mut query = session.query("SELECT TRIPLE(x) AS t FROM (VALUES (1), (2)) AS v(x)")?;
+    /// assert_eq!(query.collect_changes()?, ["+I[3]", "+I[6]"]);
+    /// # Ok::<(), ebbflow::error::Error>(())
+    /// ```
     pub fn functions_mut(&mut self) -> &mut FunctionRegistry {
         &mut self.functions
     }
@@ -119,12 +171,39 @@ impl Session {
     }
 
     /// The jobs of INSERT statements, in the order of their start.
+    ///
+    /// ```
+    /// # use ebbflow::session::Session;
+    /// let mut session = Session::new();
+    /// session.execute("CREATE TABLE t (x INT) WITH ('connector' = 'blackhole')")?;
+    /// session.execute("INSERT INTO t VALUES (1), (2)")?;
+    /// let job = &session.jobs()[0];
+    /// assert_eq!(job.name(), "insert-into_default_catalog.default_database.t");
+    /// job.wait()?;
+    /// assert_eq!(job.status(), "FINISHED");
+    /// let sink = job.handle().metrics().iter().find(|m| m.name == "Sink");
+    /// assert_eq!(sink.map(|m| m.metrics.records_in.get()), Some(2));
+    /// # Ok::<(), ebbflow::error::Error>(())
+    /// ```
     #[must_use]
     pub fn jobs(&self) -> &[InsertJob] {
         &self.jobs
     }
 
     /// Runs one statement. An INSERT is started and runs on (unless `table.dml-sync` is on).
+    ///
+    /// ```
+    /// # use ebbflow::session::{Session, StatementResult};
+    /// let mut session = Session::new();
+    /// session.execute("CREATE TABLE t (x INT) WITH ('connector' = 'memory')")?;
+    /// match session.execute("SHOW TABLES")? {
+    ///     StatementResult::Listing(listing) => assert_eq!(listing.lines(), ["t"]),
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// let refused = session.execute("SELECT y FROM t").unwrap_err();
+    /// assert!(refused.to_string().contains("Column 'y' not found"));
+    /// # Ok::<(), ebbflow::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the statement is refused, with its position in `sql`.
@@ -141,7 +220,20 @@ impl Session {
         self.execute_statement(statement)
     }
 
-    /// Starts a query.
+    /// Starts a query. The answer is read as a stream of rows that are added
+    /// ([`Query::append_stream`]), of rows that are added and withdrawn
+    /// ([`Query::retract_stream`]), as batches of changes ([`Query::next_batch`]) or as a table
+    /// ([`Query::into_table`]).
+    ///
+    /// ```
+    /// # use ebbflow::session::Session;
+    /// let mut session = Session::new();
+    /// let mut query = session.query("SELECT x FROM (VALUES (1), (2)) AS t(x) WHERE x > 1")?;
+    /// assert_eq!(query.schema().names(), ["x"]);
+    /// assert!(query.mode().is_append());
+    /// assert_eq!(query.collect_changes()?, ["+I[2]"]);
+    /// # Ok::<(), ebbflow::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When it is refused, with its position in `sql`.

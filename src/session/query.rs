@@ -69,6 +69,19 @@ impl Query {
 
     /// The next changes, in order; `None` when the query has ended.
     ///
+    /// ```
+    /// # use ebbflow::changelog::RowKind;
+    /// # use ebbflow::session::Session;
+    /// let mut session = Session::new();
+    /// let mut query = session.query("SELECT MAX(x) AS m FROM (VALUES (1), (2)) AS t(x)")?;
+    /// let mut kinds = Vec::new();
+    /// while let Some(batch) = query.next_batch()? {
+    ///     kinds.extend((0..batch.len()).map(|i| batch.kind(i)));
+    /// }
+    /// assert_eq!(kinds, [RowKind::Insert, RowKind::UpdateBefore, RowKind::UpdateAfter]);
+    /// # Ok::<(), ebbflow::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the job fails.
     pub fn next_batch(&mut self) -> Result<Option<ChangeBatch>> {
@@ -96,6 +109,17 @@ impl Query {
     }
 
     /// Stops the query.
+    ///
+    /// ```
+    /// # use ebbflow::session::Session;
+    /// let mut session = Session::new();
+    /// session.execute("CREATE TABLE endless (x INT) WITH ('connector' = 'datagen')")?;
+    /// let mut query = session.query("SELECT COUNT(*) AS n FROM endless")?;
+    /// assert!(query.next_batch()?.is_some());
+    /// query.stop();
+    /// while query.next_batch()?.is_some() {}
+    /// # Ok::<(), ebbflow::error::Error>(())
+    /// ```
     pub fn stop(&self) {
         self.handle.cancel();
     }

@@ -155,6 +155,15 @@ impl Query {
 
     /// Reads the query to its end and gives the final table. For queries that end.
     ///
+    /// ```
+    /// # use ebbflow::session::Session;
+    /// let mut session = Session::new();
+    /// let query = session.query("SELECT COUNT(*) AS n FROM (VALUES (1), (2)) AS t(x)")?;
+    /// let table = query.into_table()?;
+    /// assert_eq!(table.rows().count(), 1);
+    /// # Ok::<(), ebbflow::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the job fails.
     pub fn into_table(mut self) -> Result<DynamicTable> {
@@ -167,6 +176,19 @@ impl Query {
 }
 
 /// A result as a table: the changes so far, applied.
+///
+/// ```
+/// # use ebbflow::session::{DynamicTable, Session};
+/// let mut session = Session::new();
+/// let mut query = session.query("SELECT SUM(x) AS s FROM (VALUES (1), (2)) AS t(x)")?;
+/// let mut table = DynamicTable::new(query.schema().clone());
+/// while let Some(batch) = query.next_batch()? {
+///     table.apply(&batch)?;
+/// }
+/// let rows: Vec<String> = table.rows().map(ToString::to_string).collect();
+/// assert_eq!(rows, ["[3]"]);
+/// # Ok::<(), ebbflow::error::Error>(())
+/// ```
 pub struct DynamicTable {
     schema: Schema,
     printer: RowPrinter,

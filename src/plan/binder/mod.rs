@@ -52,6 +52,8 @@ pub struct Binder<'a> {
     /// Whether syntax nodes have positions in the statement; not inside views, whose text is
     /// elsewhere.
     positions: bool,
+    /// How many queries the one being bound lies in, itself included.
+    nesting: usize,
     /// `STATE_TTL` hints of the query blocks being bound, by table alias, ms.
     ttl_hints: Vec<BTreeMap<String, i64>>,
     /// `LOOKUP` hints of the query blocks being bound, by table alias.
@@ -76,6 +78,7 @@ impl<'a> Binder<'a> {
             home: (catalog.into(), database.into()),
             expanding: Vec::new(),
             positions: true,
+            nesting: 0,
             ttl_hints: Vec::new(),
             lookup_hints: Vec::new(),
         }

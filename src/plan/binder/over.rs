@@ -82,6 +82,13 @@ impl Binder<'_> {
         spec: &ast::WindowSpec,
         context: &mut Context<'_, '_>,
     ) -> Result<PendingOver> {
+        if function.filter.is_some() {
+            return Err(
+                Error::plan("OVER must be applied to aggregate function").hint(
+                    "FILTER does not go with OVER: use CASE WHEN .. THEN .. END as the argument",
+                ),
+            );
+        }
         let (mut args, distinct, _) = self.aggregate_parts(name, function, context)?;
         let partition = spec
             .partition_by
@@ -197,6 +204,16 @@ impl Binder<'_> {
                 WindowFrameBound::Preceding(Some(e)) => {
                     let value = self.bind_expr(e, context)?;
                     let value = self.fold(value)?;
+                    let number = matches!(
+                        value.as_literal(),
+                        Some(ScalarValue::Int32(_) | ScalarValue::Int64(_))
+                    );
+                    if number && !rows {
+                        return Err(Error::plan(
+                            "Data Type mismatch between ORDER BY and RANGE clause",
+                        )
+                        .hint("RANGE takes an INTERVAL before the row; ROWS takes a number"));
+                    }
                     FrameBound::Preceding(constant_bound(&value)?)
                 }
             })

@@ -23,6 +23,17 @@ impl Binder<'_> {
         query: &ast::Query,
         parent: Option<&Scope<'_>>,
     ) -> Result<LogicalPlan> {
+        self.nesting += 1;
+        let plan = self.bind_query_with(query, parent);
+        self.nesting -= 1;
+        plan
+    }
+
+    fn bind_query_with(
+        &mut self,
+        query: &ast::Query,
+        parent: Option<&Scope<'_>>,
+    ) -> Result<LogicalPlan> {
         let with = query.with.is_some();
         if let Some(clause) = &query.with {
             self.bind_with(clause)?;
@@ -78,6 +89,12 @@ impl Binder<'_> {
             visible,
             sort,
         } = bound;
+        // rows of a subquery have no order that anybody could see
+        let sort = if self.nesting > 1 && offset == 0 && fetch.is_none() {
+            Vec::new()
+        } else {
+            sort
+        };
         if !sort.is_empty() || offset > 0 || fetch.is_some() {
             let schema = plan.schema.clone();
             plan = LogicalPlan::new(

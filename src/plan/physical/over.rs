@@ -37,11 +37,15 @@ pub(super) fn build_over(
     }
     let frame = frame(&first.frame)?;
     let time = match first.order.as_slice() {
-        [] => Some((TimeAttribute::Proctime, 0)),
         [key] => input.schema.columns[key.column]
             .time
             .map(|time| (time, key.column)),
-        _ => None,
+        _ => {
+            return Err(
+                Error::plan("The window can only be ordered by a single time column.")
+                    .hint("add ORDER BY the row time, or PROCTIME()"),
+            );
+        }
     };
     let order = match time {
         Some((TimeAttribute::Rowtime, column)) => OverOrder::Rowtime(column),

@@ -304,6 +304,11 @@ fn as_rank(plan: LogicalPlan, conjuncts: Vec<Expr>) -> LogicalPlan {
             Some((CompareOp::LtEq, Bound::Column(i))) if end.is_none() => {
                 end = Some(RankEnd::Variable(i));
             }
+            // not the row with the number itself: that is filtered behind
+            Some((CompareOp::Lt, Bound::Column(i))) if end.is_none() => {
+                end = Some(RankEnd::Variable(i));
+                rest.push(c);
+            }
             _ => rest.push(c),
         }
     }
