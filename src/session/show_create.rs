@@ -14,7 +14,7 @@ use crate::sql::unparse::{quoted, string_literal};
 use crate::types::{DataType, TypeKind};
 
 /// What stands for the value of a secret.
-const HIDDEN: &str = "******";
+pub(super) const HIDDEN: &str = "******";
 
 /// Parts of keys whose values are secrets.
 const SECRETS: &[&str] = &[
@@ -37,10 +37,15 @@ const SECRETS: &[&str] = &[
     "http-headers",
 ];
 
+/// Whether a key's name says that its value must not be shown.
+pub(super) fn is_secret(key: &str) -> bool {
+    let lower = key.to_lowercase();
+    SECRETS.iter().any(|part| lower.contains(part))
+}
+
 impl Session {
     /// The value of an option as it may be shown.
     pub(super) fn shown_option(&self, connector: Option<&str>, key: &str, value: &str) -> String {
-        let lower = key.to_lowercase();
         let declared = connector.is_some_and(|name| {
             self.connectors
                 .iter()
@@ -48,7 +53,7 @@ impl Session {
                 .flat_map(|c| c.options())
                 .any(|spec| spec.secret && spec.key == key)
         });
-        if declared || SECRETS.iter().any(|part| lower.contains(part)) {
+        if declared || is_secret(key) {
             HIDDEN.into()
         } else {
             value.into()

@@ -1,5 +1,6 @@
 //! Which statement does what.
 
+use super::show_create::HIDDEN;
 use super::{InsertJob, Listing, Query, Session};
 use crate::error::{Error, Result};
 use crate::sql::Statement;
@@ -44,7 +45,10 @@ impl Session {
                 let lines = self
                     .config
                     .iter()
-                    .map(|(k, v)| format!("'{k}' = '{v}'"))
+                    .map(|(k, v)| match super::show_create::is_secret(k) {
+                        true => format!("'{k}' = '{HIDDEN}'"),
+                        false => format!("'{k}' = '{}'", v.replace('\'', "''")),
+                    })
                     .collect();
                 Ok(StatementResult::Lines(lines))
             }
@@ -142,5 +146,21 @@ impl Session {
     /// Whether an INSERT is waited for.
     pub(super) fn dml_sync(&self) -> bool {
         self.config.bool("table.dml-sync", false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn set_alone_lists_the_settings_without_secrets() {
+        let mut session = Session::new();
+        session.execute("SET 'a.b' = 'it''s'").unwrap();
+        session.execute("SET 's3.secret-key' = 'hidden'").unwrap();
+        let StatementResult::Lines(lines) = session.execute("SET").unwrap() else {
+            panic!("SET lists lines");
+        };
+        assert_eq!(lines, ["'a.b' = 'it''s'", "'s3.secret-key' = '******'"]);
     }
 }

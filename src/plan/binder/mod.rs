@@ -6,10 +6,12 @@
 
 mod aggregate;
 mod calls;
+mod conjuncts;
 mod decorrelate;
 mod expr;
 mod from;
 mod literal;
+mod match_pattern;
 mod match_recognize;
 mod over;
 mod quantified;

@@ -6,6 +6,7 @@
 use sqlparser::ast;
 
 use super::aggregate::{GroupBy, PendingAggregate};
+use super::conjuncts::{Test, as_test, split_and};
 use super::decorrelate::{Decorrelated, decorrelate};
 use super::expr::{Context, SUBQUERY_BASE, and, boolean, case, compare, is_null, or};
 use super::from::join;
@@ -562,63 +563,6 @@ impl Binder<'_> {
         let joined = join(left, right, kind, on, (None, None));
         let kept: Vec<usize> = (0..width + shown).collect();
         Ok(joined.project_columns(&kept))
-    }
-}
-
-/// A conjunct that is a semi or anti join.
-struct Test<'q> {
-    left: Option<&'q ast::Expr>,
-    query: &'q ast::Query,
-    negated: bool,
-}
-
-fn as_test(e: &ast::Expr, negate: bool) -> Option<Test<'_>> {
-    match e {
-        ast::Expr::Nested(inner) => as_test(inner, negate),
-        ast::Expr::UnaryOp {
-            op: ast::UnaryOperator::Not,
-            expr,
-        } => as_test(expr, !negate),
-        ast::Expr::Exists { subquery, negated } => Some(Test {
-            left: None,
-            query: subquery,
-            negated: *negated != negate,
-        }),
-        ast::Expr::InSubquery {
-            expr,
-            subquery,
-            negated,
-        } => Some(Test {
-            left: Some(expr),
-            query: subquery,
-            negated: *negated != negate,
-        }),
-        _ => None,
-    }
-}
-
-fn split_and<'q>(e: &'q ast::Expr, conjuncts: &mut Vec<&'q ast::Expr>) {
-    match e {
-        ast::Expr::BinaryOp {
-            left,
-            op: ast::BinaryOperator::And,
-            right,
-        } => {
-            split_and(left, conjuncts);
-            split_and(right, conjuncts);
-        }
-        ast::Expr::Nested(inner)
-            if matches!(
-                **inner,
-                ast::Expr::BinaryOp {
-                    op: ast::BinaryOperator::And,
-                    ..
-                }
-            ) =>
-        {
-            split_and(inner, conjuncts);
-        }
-        other => conjuncts.push(other),
     }
 }
 
