@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexMap;
+
 use crate::error::{Error, Result};
 use crate::state::key_group::DEFAULT_MAX_PARALLELISM;
 use crate::types::cast::Environment;
@@ -137,6 +139,19 @@ impl Configuration {
     #[must_use]
     pub fn duration_ms(&self, key: &str) -> Option<i64> {
         self.get(key).and_then(parse_duration)
+    }
+
+    /// The rise of a watermark that is emitted at once, ms, for a table with these options.
+    #[must_use]
+    pub fn watermark_interval_ms(&self, options: &IndexMap<String, String>) -> i64 {
+        let on_event = options
+            .get("scan.watermark.emit.strategy")
+            .is_some_and(|s| s == "on-event");
+        if on_event {
+            return 0;
+        }
+        self.duration_ms("pipeline.auto-watermark-interval")
+            .unwrap_or(200)
     }
 
     /// A whole number.

@@ -12,6 +12,7 @@ pub mod expr;
 pub mod formats;
 pub mod functions;
 pub mod graph;
+pub mod nexmark;
 pub mod operators;
 pub mod plan;
 pub mod repl;

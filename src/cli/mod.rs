@@ -3,12 +3,14 @@
 //! - [`run`]: runs a script,
 //! - [`explain`]: shows plans,
 //! - [`test`]: runs test files,
+//! - [`nexmark`]: runs the queries of the benchmark,
 //! - [`shell`]: one statement and what it shows, shared with the REPL,
 //! - [`standstill`]: says which watermark a query waits for,
 //! - [`tableau`], [`live`], [`progress`], [`signals`], [`settings`]: what these are made of.
 
 mod explain;
 mod live;
+mod nexmark;
 mod progress;
 mod run;
 mod settings;
@@ -78,6 +80,8 @@ enum Command {
         #[arg(required = true)]
         paths: Vec<PathBuf>,
     },
+    /// Runs the queries of the Nexmark benchmark and shows what they took.
+    Nexmark(nexmark::Options),
     /// Shows the plans of a script's queries without running them.
     Explain {
         /// The script; - is standard input.
@@ -150,6 +154,7 @@ pub fn main() -> ExitCode {
         }) => with_text(Some(&file), &[], |text| {
             explain::explain(text, changelog_mode, &common)
         }),
+        Some(Command::Nexmark(options)) => nexmark::nexmark(&options, &common),
         Some(Command::Test { paths }) => test::test(&paths, common.quiet).unwrap_or_else(|e| {
             report(&e, "", None);
             false

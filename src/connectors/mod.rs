@@ -9,10 +9,13 @@ pub mod changelog;
 pub mod console;
 pub mod datagen;
 pub mod filesystem;
+pub mod fold;
 pub mod lookup;
 pub mod memory;
+pub mod nexmark;
 pub mod options;
 pub mod print;
+pub mod pushdown;
 pub mod registry;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -109,6 +112,11 @@ pub trait TableSource: Send + Sync {
     /// [`lookup::FullCache`].
     fn supports_lookup(&self) -> bool {
         false
+    }
+
+    /// What the source can do beside leaving out columns.
+    fn pushdown(&self) -> Option<&dyn pushdown::Pushdown> {
+        None
     }
 
     /// A factory of readers that give exactly the columns of `projection`: indices into the physical

@@ -9,7 +9,9 @@ use super::changelog::ChangelogConnector;
 use super::console::{Console, StandardConsole};
 use super::datagen::DatagenConnector;
 use super::filesystem::FilesystemConnector;
+use super::fold::{FoldConnector, FoldStore};
 use super::memory::{MemoryConnector, MemoryStore};
+use super::nexmark::NexmarkConnector;
 use super::print::PrintConnector;
 use super::{Connector, TableDescription, TableSink, TableSource};
 use crate::error::{Error, Result, did_you_mean};
@@ -24,6 +26,8 @@ pub struct ConnectorContext {
     pub clock: Arc<dyn Clock>,
     /// The content of `memory` tables.
     pub memory: Arc<MemoryStore>,
+    /// What was written to `fold` tables.
+    pub fold: Arc<FoldStore>,
 }
 
 impl Default for ConnectorContext {
@@ -33,6 +37,7 @@ impl Default for ConnectorContext {
             console: Arc::new(StandardConsole),
             clock: Arc::new(SystemClock),
             memory: Arc::default(),
+            fold: Arc::default(),
         }
     }
 }
@@ -56,7 +61,12 @@ impl ConnectorRegistry {
         registry.register(Arc::new(FilesystemConnector::new(Arc::clone(
             &context.clock,
         ))));
+        registry.register(Arc::new(FoldConnector::new(
+            Arc::clone(&context.console),
+            Arc::clone(&context.fold),
+        )));
         registry.register(Arc::new(MemoryConnector::new(Arc::clone(&context.memory))));
+        registry.register(Arc::new(NexmarkConnector::new(Arc::clone(&context.clock))));
         registry.register(Arc::new(PrintConnector::new(Arc::clone(&context.console))));
         registry
     }

@@ -11,6 +11,7 @@ use indexmap::IndexMap;
 use super::match_recognize::MatchSpec;
 use crate::aggregates::AggregateFunction;
 use crate::catalog::TableDefinition;
+use crate::connectors::pushdown::{FieldPath, ValueFilter};
 use crate::expr::Expr;
 use crate::functions::table::TableFunctionRef;
 use crate::operators::windowing::WindowKind;
@@ -214,6 +215,18 @@ pub struct Scan {
     pub options: IndexMap<String, String>,
     /// The columns read: indices into [`TableDefinition::stored_columns`].
     pub projection: Vec<usize>,
+    /// Set when the source is asked for less than whole columns and all rows: the fields, in place of
+    /// `projection`, and the rows.
+    pub pushed: Option<PushedFields>,
+}
+
+/// What a source with [`Pushdown`](crate::connectors::pushdown::Pushdown) is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PushedFields {
+    /// One a column.
+    pub fields: Vec<FieldPath>,
+    /// The rows that are looked at.
+    pub filter: Option<ValueFilter>,
 }
 
 /// The relational operators.

@@ -125,6 +125,7 @@ impl Binder<'_> {
             table: Arc::clone(&table),
             options: options.clone(),
             projection,
+            pushed: None,
         };
         let plan = LogicalPlan::new(LogicalNode::Scan(scan), schema);
         let plan = self.with_computed_columns(plan, &table)?;

@@ -122,13 +122,24 @@ fn select(plan: &StreamPlan) -> String {
 pub fn line(plan: &StreamPlan) -> String {
     let noun = plan.node.noun();
     let detail = match &plan.node {
-        StreamNode::TableSourceScan { table, .. } => {
+        StreamNode::TableSourceScan { table, pushed, .. } => {
             let p = &table.path;
+            let filter = pushed.as_ref().and_then(|pushed| pushed.filter.as_ref());
+            let filter = filter.map(|filter| {
+                let column = table.stored_columns().nth(filter.column);
+                let values: Vec<_> = filter.values.iter().map(ToString::to_string).collect();
+                format!(
+                    ", filter=[{} IN ({})]",
+                    column.map_or("", |c| c.name.as_str()),
+                    values.join(", ")
+                )
+            });
             format!(
-                "table=[[{}, {}, {}]], fields=[{}]",
+                "table=[[{}, {}, {}{}]], fields=[{}]",
                 p.catalog,
                 p.database,
                 p.name,
+                filter.unwrap_or_default(),
                 select(plan)
             )
         }

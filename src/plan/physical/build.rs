@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
+use indexmap::IndexMap;
+
 use super::keys::{self, through_projection};
 use super::{StreamNode, StreamPlan};
 use crate::catalog::{ColumnKind, TableDefinition};
 use crate::changelog::ChangelogMode;
 use crate::config::Configuration;
+use crate::connectors::pushdown::Pushdown;
 use crate::connectors::registry::ConnectorRegistry;
 use crate::connectors::{TableDescription, TableSource};
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::plan::logical::{LogicalNode, LogicalPlan, Scan};
+use crate::plan::rewrite;
 use crate::types::{Column, Schema};
 
 /// Chooses operators.
@@ -33,8 +37,13 @@ impl<'a> Planner<'a> {
     /// # Errors
     /// When an operator does not take what its input gives, or a source cannot be made.
     pub fn plan_query(&self, plan: &LogicalPlan, updates_before: bool) -> Result<StreamPlan> {
-        let built = self.build(plan)?;
+        let built = self.build_root(plan)?;
         Ok(super::changelog::settle(built, updates_before))
+    }
+
+    /// The operators of a whole query, its scans asked for no more than it reads.
+    pub(super) fn build_root(&self, plan: &LogicalPlan) -> Result<StreamPlan> {
+        self.build(&rewrite::pushdown::push(plan.clone(), self))
     }
 
     pub(super) fn build(&self, plan: &LogicalPlan) -> Result<StreamPlan> {
@@ -287,6 +296,7 @@ impl<'a> Planner<'a> {
                 table: Arc::clone(table),
                 source,
                 projection: scan.projection.clone(),
+                pushed: scan.pushed.clone(),
                 options: scan.options.clone(),
             },
             inputs: Vec::new(),
@@ -330,6 +340,27 @@ impl<'a> Planner<'a> {
             .map(|i| Expr::column(i, schema.columns[i].data_type.clone()))
             .collect();
         Ok(calc(plan, None, exprs, schema))
+    }
+}
+
+impl rewrite::pushdown::Sources for Planner<'_> {
+    fn with_pushdown(&self, scan: &Scan, ask: &mut dyn FnMut(&dyn Pushdown)) {
+        if scan.table.primary_key.is_some() {
+            return;
+        }
+        // what is wrong with the source is said when it is built
+        let source = describe(&scan.table, &scan.options, self.config)
+            .and_then(|description| self.connectors.source(&description));
+        if let Ok(source) = source
+            && source.changelog_mode().is_append()
+            && let Some(pushdown) = source.pushdown()
+        {
+            ask(pushdown);
+        }
+    }
+
+    fn watermark_interval_ms(&self, options: &IndexMap<String, String>) -> i64 {
+        self.config.watermark_interval_ms(options)
     }
 }
 

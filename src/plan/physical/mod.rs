@@ -35,7 +35,7 @@ use crate::operators::over_aggregate::{OverCall, OverFrame, OverOrder};
 use crate::operators::rank::RankStrategy;
 use crate::operators::window_aggregate::{WindowProperty, WindowSource};
 use crate::operators::windowing::{WindowTime, Windowing};
-use crate::plan::logical::{AggregateCall, JoinKind, RankEnd, SortKey, TableCall};
+use crate::plan::logical::{AggregateCall, JoinKind, PushedFields, RankEnd, SortKey, TableCall};
 use crate::plan::match_recognize::MatchSpec;
 use crate::types::Schema;
 
@@ -102,6 +102,8 @@ pub enum StreamNode {
         source: Arc<dyn TableSource>,
         /// The columns read.
         projection: Vec<usize>,
+        /// The fields read in their place, and the rows.
+        pushed: Option<PushedFields>,
         /// Options with hints, to tell equal scans.
         options: IndexMap<String, String>,
     },

@@ -43,7 +43,7 @@ impl Planner<'_> {
     /// needed.
     pub fn plan_insert(&self, plan: &LogicalPlan, target: &SinkTarget) -> Result<StreamPlan> {
         let table = &target.table;
-        let built = self.build(plan)?;
+        let built = self.build_root(plan)?;
         let description = describe_table(table, &target.options, self.config)?;
         let sink = self.connectors.sink(&description).map_err(|e| {
             e.context(format!(

@@ -5,6 +5,7 @@
 mod empty;
 mod filters;
 mod prune;
+pub mod pushdown;
 
 pub(crate) use filters::split;
 

@@ -16,6 +16,7 @@ use crate::aggregates;
 use crate::catalog::TableDefinition;
 use crate::config::Configuration;
 use crate::connectors::SinkWriterFactory;
+use crate::connectors::pushdown::PushedScan;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::expr::eval::Compiled;
@@ -179,9 +180,19 @@ impl<'a> Translator<'a> {
     fn add_vertex(&mut self, plan: &StreamPlan, inputs: Vec<VertexId>) -> Result<VertexId> {
         match &plan.node {
             StreamNode::TableSourceScan {
-                source, projection, ..
+                source,
+                projection,
+                pushed,
+                ..
             } => {
-                let readers = source.readers(projection)?;
+                let readers = match (source.pushdown(), pushed) {
+                    (Some(source), Some(pushed)) => source.readers(&PushedScan {
+                        schema: plan.schema.to_arrow(),
+                        fields: pushed.fields.clone(),
+                        filter: pushed.filter.clone(),
+                    })?,
+                    _ => source.readers(projection)?,
+                };
                 let parallelism = source.max_parallelism().clamp(1, self.parallelism);
                 Ok(self.vertex(plan, VertexKind::Source(readers), parallelism, Vec::new()))
             }
@@ -541,13 +552,6 @@ impl<'a> Translator<'a> {
         watermark: &Expr,
         options: &indexmap::IndexMap<String, String>,
     ) -> WatermarkAssignerSpec {
-        let on_event = options
-            .get("scan.watermark.emit.strategy")
-            .is_some_and(|s| s == "on-event");
-        let interval = self
-            .config
-            .duration_ms("pipeline.auto-watermark-interval")
-            .unwrap_or(200);
         let idle = options
             .get("scan.watermark.idle-timeout")
             .and_then(|t| crate::config::parse_duration(t))
@@ -556,7 +560,7 @@ impl<'a> Translator<'a> {
         WatermarkAssignerSpec {
             rowtime,
             watermark: watermark.clone(),
-            interval_ms: if on_event { 0 } else { interval },
+            interval_ms: self.config.watermark_interval_ms(options),
             idle_timeout_ms: idle,
             exact: self.reads_watermark,
         }

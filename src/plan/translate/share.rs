@@ -57,12 +57,13 @@ impl Sharing {
             StreamNode::TableSourceScan {
                 table,
                 projection,
+                pushed,
                 options,
                 ..
             } if self.sources => {
                 let table = Arc::as_ptr(table);
                 // writing to a string cannot fail
-                let _ = write!(key, "{table:p} {options:?} {projection:?}");
+                let _ = write!(key, "{table:p} {options:?} {projection:?} {pushed:?}");
             }
             StreamNode::TableSourceScan { .. }
             | StreamNode::Values { .. }
@@ -119,9 +120,11 @@ fn collect(plan: &StreamPlan, scans: &mut Vec<Scan>) {
     for input in &plan.inputs {
         collect(input, scans);
     }
+    // scans that were asked for fields are united by the rewrite that asked
     let StreamNode::TableSourceScan {
         table,
         projection,
+        pushed: None,
         options,
         ..
     } = &plan.node
@@ -150,6 +153,7 @@ fn widen(plan: &mut StreamPlan, scans: &[Scan]) {
     let StreamNode::TableSourceScan {
         table,
         projection,
+        pushed: None,
         options,
         ..
     } = &mut plan.node
