@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array as _, ArrayRef, AsArray, Int64Array};
+use arrow::array::{ArrayRef, AsArray, Int64Array};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::ColumnarValue;
 use memchr::memchr_iter;

@@ -693,3 +693,29 @@ fn what_has_expired_is_not_counted() {
     harness(OverOrder::Proctime).check(script, expected);
     harness(by_p()).check(script, expected);
 }
+
+#[test]
+fn a_frame_of_rows_follows_the_table() {
+    untimed(OverFrame::Rows(Some(1)), &["SUM(v)"], "s INT").check(
+        "+I|1|10|1
+         +I|2|20|2
+         +I|3|30|4
+         +I|4|15|8
+         -D|2|20|2
+         +I|5|40|16
+         -D|1|10|1",
+        "+I[1, 10, 1, 1]
+         +I[2, 20, 2, 3]
+         +I[3, 30, 4, 6]
+         +I[4, 15, 8, 9]
+         -U[2, 20, 2, 3]
+         +U[2, 20, 2, 10]
+         -D[2, 20, 2, 10]
+         -U[3, 30, 4, 6]
+         +U[3, 30, 4, 12]
+         +I[5, 40, 16, 20]
+         -D[1, 10, 1, 1]
+         -U[4, 15, 8, 9]
+         +U[4, 15, 8, 8]",
+    );
+}

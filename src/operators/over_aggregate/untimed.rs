@@ -3,7 +3,8 @@
 //!
 //! Each group of rows that share a result (`ROWS`: one row; `RANGE`: all rows of a sort key) has a
 //! slot of aggregates over all rows up to it. A change recomputes the groups from there on, each from
-//! the one before, until nothing changes any more.
+//! the one before, until nothing changes any more. With `ROWS n PRECEDING` a row's aggregates are over
+//! its own frame, and a change recomputes the frames that it lies in.
 
 use std::sync::Arc;
 
@@ -31,6 +32,8 @@ use crate::types::DataType;
 #[derive(Debug)]
 pub(super) struct UntimedOver {
     by_rows: bool,
+    /// `ROWS n PRECEDING`.
+    preceding: Option<usize>,
     partition_by: Vec<usize>,
     order_by: Vec<usize>,
     types: Vec<DataType>,
@@ -153,10 +156,10 @@ impl UntimedOver {
         order_by: &[SortColumn],
         context: &OperatorContext,
     ) -> Result<Self> {
-        let by_rows = match spec.frame {
-            OverFrame::Rows(None) => true,
-            OverFrame::Range(None) => false,
-            _ => return Err(unsupported("A bounded frame")),
+        let (by_rows, preceding) = match spec.frame {
+            OverFrame::Rows(n) => (true, n),
+            OverFrame::Range(None) => (false, None),
+            OverFrame::Range(Some(_)) => return Err(unsupported("A bounded range")),
         };
         if spec.calls.iter().any(|c| matches!(c, OverCall::Lag { .. })) {
             return Err(unsupported("LAG"));
@@ -198,6 +201,7 @@ impl UntimedOver {
         let rows_schema = spec.input.to_arrow();
         Ok(Self {
             by_rows,
+            preceding: preceding.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
             partition_by: spec.partition_by.clone(),
             order_by: order_by.iter().map(|s| s.column).collect(),
             table: encoder.table(),
@@ -332,8 +336,49 @@ impl UntimedOver {
         Ok(true)
     }
 
+    /// Recomputes the frames that the row of rank `first` lies in, which has come or goes.
+    fn recompute_frames(
+        &mut self,
+        slot: usize,
+        first: usize,
+        changed: Changed,
+        preceding: usize,
+    ) -> Result<()> {
+        let from = first.saturating_sub(preceding);
+        let rows = self.partitions[slot].iter().skip(from);
+        let mut rows: Vec<Entry> = rows
+            .take((first - from).saturating_add(preceding).saturating_add(1))
+            .collect();
+        let mut at = first - from;
+        let entry = rows[at];
+        let group = self.groups.of(entry);
+        let frame = |rows: &[Entry], at: usize| rows[at.saturating_sub(preceding)..at].to_vec();
+        self.recompute_group(group, None, &frame(&rows, at), &[entry], changed)?;
+        if let Changed::Gone(_) = changed {
+            let rows_of = &mut self.partitions[slot];
+            let sort = entry.sort(&self.store);
+            if let Some(position) = rows_of.find(&self.store, sort, |e| e.id == entry.id) {
+                rows_of.remove(position);
+            }
+            self.store.remove(entry.id);
+            self.groups.release(group);
+            rows.remove(at);
+        } else {
+            at += 1;
+        }
+        for at in at..rows.len() {
+            let group = self.groups.of(rows[at]);
+            let before = frame(&rows, at);
+            self.recompute_group(group, None, &before, &[rows[at]], Changed::Nothing)?;
+        }
+        Ok(())
+    }
+
     /// Recomputes the groups from the row of rank `first` on, of which the first has changed.
     fn recompute(&mut self, slot: usize, first: usize, changed: Changed) -> Result<()> {
+        if let Some(preceding) = self.preceding {
+            return self.recompute_frames(slot, first, changed, preceding);
+        }
         let behind: Vec<Entry> = self.partitions[slot].iter().skip(first).collect();
         let mut before = first
             .checked_sub(1)
@@ -347,7 +392,7 @@ impl UntimedOver {
             let end = start + behind[start..].iter().take_while(same_group).count();
             let members = &behind[start..end];
             let first_group = changed != Changed::Nothing;
-            let differs = self.recompute_group(group, before, members, changed)?;
+            let differs = self.recompute_group(group, before, &[], members, changed)?;
             if let Changed::Gone(at) = changed {
                 let gone = members[at];
                 let position =
@@ -375,10 +420,12 @@ impl UntimedOver {
     }
 
     /// Recomputes a group and adds what that changes to the output. Says whether anything differs.
+    /// Its aggregates go on from those of group `before`, then the rows `frame`.
     fn recompute_group(
         &mut self,
         group: u32,
         before: Option<u32>,
+        frame: &[Entry],
         members: &[Entry],
         changed: Changed,
     ) -> Result<bool> {
@@ -394,7 +441,8 @@ impl UntimedOver {
             }
             _ => members.to_vec(),
         };
-        let rows = stay.iter().map(|entry| entry.row(&self.store));
+        let rows = frame.iter().chain(&stay);
+        let rows = rows.map(|entry| entry.row(&self.store));
         let columns = self.codec.decode(rows)?;
         let new = match stay.is_empty() {
             true => None,
@@ -571,7 +619,16 @@ impl Operator for UntimedOver {
                     None => {
                         let group = self.groups.make();
                         self.groups.assign(entry, group);
-                        self.groups.compute(group, before, &row)?;
+                        let Some(preceding) = self.preceding else {
+                            self.groups.compute(group, before, &row)?;
+                            continue;
+                        };
+                        let partition = &self.partitions[slot];
+                        let first = partition.len().saturating_sub(preceding.saturating_add(1));
+                        let frame = partition.iter().skip(first);
+                        let frame = frame.map(|entry| entry.row(&self.store));
+                        let columns = self.codec.decode(frame)?;
+                        self.groups.compute(group, None, &columns)?;
                     }
                 }
             }

@@ -51,7 +51,9 @@ pub(super) fn build_over(
         Some((TimeAttribute::Rowtime, column)) => OverOrder::Rowtime(column),
         Some((TimeAttribute::Proctime, _)) => OverOrder::Proctime,
         None => {
-            if !matches!(frame, OverFrame::Rows(None) | OverFrame::Range(None)) {
+            // a frame of rows of a table that is updated goes beyond Flink
+            let extension = matches!(frame, OverFrame::Rows(_)) && !input.mode.is_append();
+            if !extension && !matches!(frame, OverFrame::Rows(None) | OverFrame::Range(None)) {
                 return Err(Error::plan(
                     "Non-time attribute sort is not supported for bounded OVER window.",
                 )
