@@ -16,7 +16,13 @@ pub trait BulkDecoding: Send + Sync {
     /// When a type is not supported.
     fn check(&self, columns: &DecodedColumns) -> Result<()>;
 
-    /// A reader of `columns` of a file, behind the first `skip` rows.
+    /// Number of parts of a file that can be read apart from each other.
+    ///
+    /// # Errors
+    /// When the file is not of the format.
+    fn parts(&self, file: File) -> Result<usize>;
+
+    /// A reader of `columns` of a file or a part of it, behind the first `skip` rows.
     ///
     /// # Errors
     /// When the file is not of the format, or has other types.
@@ -24,6 +30,7 @@ pub trait BulkDecoding: Send + Sync {
         &self,
         file: File,
         columns: &DecodedColumns,
+        part: Option<usize>,
         skip: u64,
     ) -> Result<Box<dyn BulkReader>>;
 }

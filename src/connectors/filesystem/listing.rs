@@ -16,7 +16,12 @@ pub(super) struct DataFile {
     pub(super) modified: i64,
     /// Whether somebody may be writing to it: its last line counts only when it has an end.
     pub(super) may_grow: bool,
+    /// The part of it that is read, if it is not the whole.
+    pub(super) part: Option<usize>,
 }
+
+/// Parts the path of a file from the number of a part of it, in the identity of a split.
+const PART: &str = "#row-group=";
 
 impl DataFile {
     /// Looks at a file.
@@ -35,6 +40,25 @@ impl DataFile {
             modified: since_epoch.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)),
             path,
             may_grow: false,
+            part: None,
+        }
+    }
+
+    /// Looks at the file of a split.
+    pub(super) fn of_split(split: &str) -> Result<Self> {
+        let parts = split.rsplit_once(PART);
+        let part = parts.and_then(|(path, part)| Some((path, part.parse().ok()?)));
+        let (path, part) = part.map_or((split, None), |(path, part)| (path, Some(part)));
+        let file = Self::open(PathBuf::from(path))?;
+        Ok(Self { part, ..file })
+    }
+
+    /// The identity of the split: the path, and which part of the file.
+    pub(super) fn split(&self) -> String {
+        let path = self.path.to_string_lossy();
+        match self.part {
+            None => path.into_owned(),
+            Some(part) => format!("{path}{PART}{part}"),
         }
     }
 }

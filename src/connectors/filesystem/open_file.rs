@@ -69,7 +69,7 @@ impl OpenFile {
         let content = match plan.format.bulk() {
             Some(bulk) => {
                 let input = File::open(&file.path).map_err(|e| failed(&file.path, &e))?;
-                let reader = bulk.reader(input, &plan.columns, position.record);
+                let reader = bulk.reader(input, &plan.columns, file.part, position.record);
                 let context = || format!("file {}", file.path.display());
                 Content::Bulk(reader.map_err(|e| e.context(context()))?)
             }

@@ -50,8 +50,8 @@ pub(super) struct FileReader {
     /// Files that were not begun.
     waiting: VecDeque<DataFile>,
     open: Option<OpenFile>,
-    /// By path, of all files that the subtask has or had: behind the rows that were handed out.
-    positions: BTreeMap<PathBuf, Position>,
+    /// By split, of all files that the subtask has or had: behind the rows that were handed out.
+    positions: BTreeMap<String, Position>,
     rest: Option<Rest>,
     /// An error that comes after the rows before it.
     failed: Option<Error>,
@@ -78,9 +78,7 @@ impl FileReader {
 
     /// Reads `file` too, from its start.
     pub(super) fn add(&mut self, file: DataFile) {
-        let known = self
-            .positions
-            .insert(file.path.clone(), Position::default());
+        let known = self.positions.insert(file.split(), Position::default());
         if known.is_none() {
             self.waiting.push_back(file);
         }
@@ -88,7 +86,6 @@ impl FileReader {
 
     /// Reads a file from a position on.
     pub(super) fn resume(&mut self, split: &SplitPosition) -> Result<()> {
-        let path = PathBuf::from(&split.split);
         let position: Position = serde_json::from_str(&split.position).map_err(|e| {
             Error::checkpoint(format!(
                 "'{}' is no position in a file: {e}",
@@ -96,12 +93,12 @@ impl FileReader {
             ))
         })?;
         if !position.done {
-            let mut file = DataFile::open(path.clone())?;
+            let mut file = DataFile::of_split(&split.split)?;
             let is_bulk = self.plan.format.bulk().is_some();
-            file.may_grow = self.monitor.is_some() && !is_bulk && !is_compressed(&path);
+            file.may_grow = self.monitor.is_some() && !is_bulk && !is_compressed(&file.path);
             self.waiting.push_back(file);
         }
-        self.positions.insert(path, position);
+        self.positions.insert(split.split.clone(), position);
         Ok(())
     }
 
@@ -136,9 +133,8 @@ impl FileReader {
             file.may_grow = !is_bulk && !is_compressed(&file.path);
             let state = (file.size, file.modified);
             let before = monitor.seen.insert(file.path.clone(), state);
-            let Some(position) = self.positions.get_mut(&file.path) else {
-                self.positions
-                    .insert(file.path.clone(), Position::default());
+            let Some(position) = self.positions.get_mut(&file.split()) else {
+                self.positions.insert(file.split(), Position::default());
                 self.waiting.push_back(file);
                 continue;
             };
@@ -163,7 +159,11 @@ impl FileReader {
         let Some(file) = self.waiting.pop_front() else {
             return Ok(());
         };
-        let position = self.positions.get(&file.path).cloned().unwrap_or_default();
+        let position = self
+            .positions
+            .get(&file.split())
+            .cloned()
+            .unwrap_or_default();
         let constants = self.plan.origins.iter().zip(&self.plan.output.columns);
         let constants = constants
             .map(|(origin, column)| {
@@ -186,8 +186,8 @@ impl FileReader {
             let rows = rows.map_err(|e| e.context(open.place()))?;
             open.position.record += rows.as_ref().map_or(0, |r| r.num_rows() as u64);
             open.position.done = rows.is_none();
-            let (path, position) = (open.file.path.clone(), open.position.clone());
-            self.positions.insert(path, position);
+            let (split, position) = (open.file.split(), open.position.clone());
+            self.positions.insert(split, position);
             let rows = rows.unwrap_or_else(|| RecordBatch::new_empty(self.plan.columns.arrow()));
             return self.with_constants(&ChangeBatch::inserts(rows));
         }
@@ -228,7 +228,7 @@ impl FileReader {
             }
         }
         let decoded = decoder.finish()?;
-        let path = open.file.path.clone();
+        let split = open.file.split();
         let after = open.position.clone();
         let batch = self.with_constants(&decoded)?;
         let (mut record, rows_before) = last;
@@ -236,11 +236,11 @@ impl FileReader {
         let skip = record.rows.min(batch.len());
         let batch = batch.slice(skip, batch.len() - skip);
         if batch.len() <= max_rows {
-            self.positions.insert(path, after);
+            self.positions.insert(split, after);
             return Ok(batch);
         }
         record.rows += max_rows - rows_before;
-        self.positions.insert(path, record.clone());
+        self.positions.insert(split, record.clone());
         self.rest = Some(Rest {
             batch: batch.slice(max_rows, batch.len() - max_rows),
             record,
@@ -252,15 +252,15 @@ impl FileReader {
     /// Rows that are left of the last record.
     fn take_rest(&mut self, max_rows: usize) -> Option<ChangeBatch> {
         let mut rest = self.rest.take()?;
-        let path = self.open.as_ref()?.file.path.clone();
+        let split = self.open.as_ref()?.file.split();
         if rest.batch.len() <= max_rows {
-            self.positions.insert(path, rest.after);
+            self.positions.insert(split, rest.after);
             return Some(rest.batch);
         }
         let batch = rest.batch.slice(0, max_rows);
         rest.batch = rest.batch.slice(max_rows, rest.batch.len() - max_rows);
         rest.record.rows += max_rows;
-        self.positions.insert(path, rest.record.clone());
+        self.positions.insert(split, rest.record.clone());
         self.rest = Some(rest);
         Some(batch)
     }
@@ -329,8 +329,8 @@ impl SourceReader for FileReader {
     fn positions(&self) -> Vec<SplitPosition> {
         self.positions
             .iter()
-            .map(|(path, position)| SplitPosition {
-                split: path.to_string_lossy().into_owned(),
+            .map(|(split, position)| SplitPosition {
+                split: split.clone(),
                 position: serde_json::to_string(position).unwrap_or_default(),
             })
             .collect()

@@ -1,11 +1,12 @@
 //! The table as a source: what is read of each file, and how files are shared among subtasks.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Layout;
-use super::listing::DataFile;
+use super::listing::{DataFile, failed};
 use super::reader::FileReader;
 use crate::changelog::ChangelogMode;
 use crate::connectors::{
@@ -211,6 +212,27 @@ impl Share {
     }
 }
 
+impl Readers {
+    /// The files, or where they are too few for all subtasks and can be cut, their parts.
+    fn splits(&self, parallelism: usize) -> Result<Vec<DataFile>> {
+        let bulk = self.plan.format.bulk();
+        let Some(bulk) = bulk.filter(|_| self.files.len() < parallelism) else {
+            return Ok(self.files.clone());
+        };
+        let mut splits = Vec::new();
+        for file in &self.files {
+            let input = File::open(&file.path).map_err(|e| failed(&file.path, &e))?;
+            let parts = bulk.parts(input);
+            let parts = parts.map_err(|e| e.context(format!("file {}", file.path.display())))?;
+            splits.extend((0..parts).map(|part| DataFile {
+                part: Some(part),
+                ..file.clone()
+            }));
+        }
+        Ok(splits)
+    }
+}
+
 impl SourceReaderFactory for Readers {
     fn create(
         &self,
@@ -231,8 +253,9 @@ impl SourceReaderFactory for Readers {
             return Ok(Box::new(reader));
         }
         if restored.is_empty() {
-            for file in self.files.iter().skip(subtask).step_by(parallelism.max(1)) {
-                reader.add(file.clone());
+            let splits = self.splits(parallelism)?.into_iter();
+            for file in splits.skip(subtask).step_by(parallelism.max(1)) {
+                reader.add(file);
             }
         } else {
             let mut positions: Vec<&SplitPosition> = restored.iter().collect();

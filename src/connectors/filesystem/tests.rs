@@ -665,3 +665,38 @@ fn parquet_rolls_at_every_checkpoint_and_resumes_at_any_row() {
         assert_eq!(rows, wanted, "{polls} polls");
     }
 }
+
+#[test]
+fn row_groups_of_one_parquet_file_are_shared_and_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = [("format", "parquet"), ("parquet.block.size", "1b")];
+    let t = described(folder.path(), "a INT", &options);
+    let factory = connector().0.sink(&t).unwrap().writers().unwrap();
+    let mut writer = factory.create(0, 1).unwrap();
+    for rows in ["+I|1\n+I|2\n+I|3", "+I|4", "+I|5\n+I|6"] {
+        writer.write(&batch("a INT", rows)).unwrap();
+    }
+    writer.end().unwrap();
+    commit(factory.as_ref(), writer.as_mut(), 1);
+    assert_eq!(files_of(folder.path()).len(), 1);
+    let readers = connector().0.source(&t).unwrap().readers(&[0]).unwrap();
+    for polls in 0..4 {
+        let mut rows = Vec::new();
+        let mut positions: Vec<SplitPosition> = Vec::new();
+        let mut busy = 0;
+        for subtask in 0..2 {
+            let mut reader = readers.create(subtask, 2, &[]).unwrap();
+            let before = rows.len();
+            rows.extend(read(reader.as_mut(), &t, 2, polls));
+            busy += usize::from(rows.len() > before);
+            positions.extend(reader.positions());
+        }
+        assert_eq!(busy, if polls == 0 { 0 } else { 2 });
+        assert_eq!(positions.len(), 3);
+        let mut reader = readers.create(0, 1, &positions).unwrap();
+        rows.extend(read(reader.as_mut(), &t, 9, 99));
+        rows.sort();
+        let wanted: Vec<String> = (1..7).map(|i| format!("+I[{i}]")).collect();
+        assert_eq!(rows, wanted, "{polls} polls");
+    }
+}

@@ -161,13 +161,18 @@ impl BulkDecoding for Coding {
         check(&columns.schema)
     }
 
+    fn parts(&self, file: File) -> Result<usize> {
+        read::row_groups(file)
+    }
+
     fn reader(
         &self,
         file: File,
         columns: &DecodedColumns,
+        part: Option<usize>,
         skip: u64,
     ) -> Result<Box<dyn BulkReader>> {
-        Ok(Box::new(read::Reader::open(file, columns, skip)?))
+        Ok(Box::new(read::Reader::open(file, columns, part, skip)?))
     }
 }
 
@@ -184,7 +189,7 @@ impl BulkEncoding for Coding {
         let columns = DecodedColumns::all(schema);
         let mut writer = write::Writer::create(into, schema, &self.0)?;
         for file in files {
-            let mut reader = read::Reader::open(file, &columns, 0)?;
+            let mut reader = read::Reader::open(file, &columns, None, 0)?;
             while let Some(batch) = reader.next(read::BATCH_ROWS)? {
                 writer.write(&batch)?;
             }

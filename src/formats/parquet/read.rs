@@ -32,12 +32,20 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Opens a file behind its first `skip` rows.
-    pub(super) fn open(file: File, columns: &DecodedColumns, skip: u64) -> Result<Self> {
-        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let builder = guarded(|| {
-            ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(failed)
-        })?;
+    /// Opens a file, or one row group of it, behind its first `skip` rows.
+    pub(super) fn open(
+        file: File,
+        columns: &DecodedColumns,
+        row_group: Option<usize>,
+        skip: u64,
+    ) -> Result<Self> {
+        let mut builder = builder(file)?;
+        if let Some(row_group) = row_group {
+            if row_group >= builder.metadata().num_row_groups() {
+                return Err(failed(format!("there is no row group {row_group}")));
+            }
+            builder = builder.with_row_groups(vec![row_group]);
+        }
         let produced = columns.produced();
         let found = Arc::clone(builder.schema());
         let mut wanted = Vec::new();
@@ -90,6 +98,17 @@ impl Reader {
         let arrow = Arc::clone(&self.arrow);
         Ok(RecordBatch::try_new_with_options(arrow, columns, &options)?)
     }
+}
+
+/// The footer of a file, and what can be read by it.
+fn builder(file: File) -> Result<ParquetRecordBatchReaderBuilder<File>> {
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    guarded(|| ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(failed))
+}
+
+/// Number of row groups of a file.
+pub(super) fn row_groups(file: File) -> Result<usize> {
+    Ok(builder(file)?.metadata().num_row_groups())
 }
 
 /// Calls the library, which panics over some damaged files.

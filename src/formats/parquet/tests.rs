@@ -12,7 +12,7 @@ fn coding(options: &[(&str, &str)]) -> Coding {
 
 fn read(file: &File, columns: &DecodedColumns, skip: u64) -> Result<Vec<String>> {
     let file = file.try_clone().unwrap();
-    let mut reader = coding(&[]).reader(file, columns, skip)?;
+    let mut reader = coding(&[]).reader(file, columns, None, skip)?;
     let mut rows = Vec::new();
     while let Some(batch) = reader.next(2)? {
         assert!(batch.num_rows() <= 2 && batch.num_rows() > 0);
