@@ -700,3 +700,27 @@ fn row_groups_of_one_parquet_file_are_shared_and_resumed() {
         assert_eq!(rows, wanted, "{polls} polls");
     }
 }
+
+#[test]
+fn a_pattern_picks_files_by_their_whole_path() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "a.json", "{\"a\":1}\n");
+    write(folder.path(), "a.json.bak", "{\"a\":2}\n");
+    write(folder.path(), "sub/_b.json", "{\"a\":3}\n");
+    let rows = |pattern: &str| {
+        let t = described(
+            folder.path(),
+            "a INT",
+            &[("source.path.regex-pattern", pattern)],
+        );
+        connector().0.source(&t).and_then(|s| drain(s.as_ref(), &t))
+    };
+    assert_eq!(rows(".*[.]json").unwrap(), ["+I[1]", "+I[3]"]);
+    assert_eq!(rows("a[.]json").unwrap(), [""; 0]);
+    assert!(
+        rows("(")
+            .unwrap_err()
+            .to_string()
+            .contains("regular expression")
+    );
+}

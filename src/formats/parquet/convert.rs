@@ -82,7 +82,7 @@ fn map_fits(from: &ArrowType, key: &DataType, value: &DataType) -> bool {
     fields.len() == 2 && fits(fields[0].data_type(), key) && fits(fields[1].data_type(), value)
 }
 
-/// A column of a file as `to`, which it [fits](fits).
+/// A column of a file as `to`, which it [`fits`].
 pub(super) fn convert(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let arrow = to.to_arrow();
     if *array.data_type() == arrow {
