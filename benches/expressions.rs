@@ -1,5 +1,6 @@
 //! Rows per second of expressions on one core: operators, casts, conditions, and a filter with a
-//! projection over three numeric columns. 4096-row batches, one row in ten NULL.
+//! projection over three numeric columns, 4096-row batches; functions beside DataFusion's of the same
+//! kind, 8192-row batches. One row in ten is NULL.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -9,11 +10,14 @@ use arrow::array::{
     TimestampMillisecondArray,
 };
 use arrow::compute::filter_record_batch;
+use arrow::datatypes::{DataType as ArrowType, Field, TimeUnit};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use datafusion::common::ScalarValue;
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use ebbflow::expr::eval::Compiled;
 use ebbflow::expr::{CompareOp, Expr, ExprKind};
-use ebbflow::functions::{Arg, Environment, EvalContext, operators};
+use ebbflow::functions::{Arg, Environment, EvalContext, FunctionRef, FunctionRegistry, operators};
 use ebbflow::types::{Column, Schema, TypeKind};
 
 /// As in the binary.
@@ -101,6 +105,15 @@ fn call(name: &str, args: Vec<Expr>) -> Expr {
         .into_iter()
         .find(|f| f.name() == name)
         .expect("an operator");
+    call_of(function, args)
+}
+
+fn function(name: &str, args: Vec<Expr>) -> Expr {
+    let function = FunctionRegistry::builtin().get(name);
+    call_of(function.expect("a function"), args)
+}
+
+fn call_of(function: FunctionRef, args: Vec<Expr>) -> Expr {
     let described: Vec<Arg> = args
         .iter()
         .map(|e| Arg {
@@ -238,5 +251,159 @@ fn filter_and_project(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, expressions, filter_and_project);
+/// Rows of a batch for the functions.
+const MANY: usize = 8192;
+
+/// A column of texts, NULL in every tenth row.
+fn texts(text: impl Fn(usize) -> String) -> ArrayRef {
+    let rows = (0..MANY).map(|i| (i % 10 != 0).then(|| text(i)));
+    Arc::new(rows.collect::<StringArray>())
+}
+
+/// A function of DataFusion on a column.
+type Theirs = Box<dyn Fn(&ArrayRef) -> ColumnarValue>;
+
+/// Ours and DataFusion's of the same kind, over one column and a constant.
+struct Pair {
+    name: &'static str,
+    column: ArrayRef,
+    kind: TypeKind,
+    ours: Box<dyn Fn(Expr) -> Expr>,
+    theirs: Option<Theirs>,
+}
+
+fn constant(text: &str) -> Expr {
+    let length = u32::try_from(text.len()).expect("a short text");
+    Expr::literal(ScalarValue::from(text), TypeKind::Char(length).not_null())
+}
+
+/// A call of a function of DataFusion on a column and constants.
+fn udf(function: Arc<ScalarUDF>, constants: Vec<ScalarValue>, returns: ArrowType) -> Theirs {
+    let config = Arc::new(ConfigOptions::default());
+    let returns = Arc::new(Field::new("r", returns, true));
+    Box::new(move |column| {
+        let mut args = vec![ColumnarValue::Array(Arc::clone(column))];
+        args.extend(constants.iter().cloned().map(ColumnarValue::Scalar));
+        let arg_fields = args
+            .iter()
+            .map(|a| Arc::new(Field::new("a", a.data_type(), true)))
+            .collect();
+        let call = ScalarFunctionArgs {
+            args,
+            arg_fields,
+            number_rows: MANY,
+            return_field: Arc::clone(&returns),
+            config_options: Arc::clone(&config),
+        };
+        function.invoke_with_args(call).expect("no failure")
+    })
+}
+
+fn pairs() -> Vec<Pair> {
+    let list = || ArrowType::List(Arc::new(Field::new("item", ArrowType::Utf8, true)));
+    let millis = (0..MANY).map(|i| (i % 10 != 0).then_some(i as i64 * 86_401_001));
+    vec![
+        Pair {
+            name: "DATE_FORMAT",
+            column: Arc::new(millis.collect::<TimestampMillisecondArray>()),
+            kind: TypeKind::Timestamp(3),
+            ours: Box::new(|c| function("DATE_FORMAT", vec![c, constant("yyyy-MM-dd HH:mm")])),
+            theirs: Some(udf(
+                datafusion::functions::datetime::to_char(),
+                vec![ScalarValue::from("%Y-%m-%d %H:%M")],
+                ArrowType::Utf8,
+            )),
+        },
+        Pair {
+            name: "REGEXP_EXTRACT",
+            column: texts(|i| format!("/channel_id={i}&next")),
+            kind: TypeKind::STRING,
+            ours: Box::new(|c| {
+                let args = vec![c, constant("(&|^|/)channel_id=([^&]*)"), int(2)];
+                function("REGEXP_EXTRACT", args)
+            }),
+            theirs: Some(udf(
+                datafusion::functions::regex::regexp_match(),
+                vec![ScalarValue::from("(&|^|/)channel_id=([^&]*)")],
+                list(),
+            )),
+        },
+        Pair {
+            name: "JSON_VALUE",
+            column: texts(|i| {
+                format!("{{\"id\": {i}, \"user\": {{\"name\": \"user {i}\"}}, \"n\": 1.5}}")
+            }),
+            kind: TypeKind::STRING,
+            ours: Box::new(|c| function("JSON_VALUE", vec![c, constant("$.user.name")])),
+            theirs: None,
+        },
+        Pair {
+            name: "SPLIT_INDEX",
+            column: texts(|i| format!("https://example.org/{i}/second/third")),
+            kind: TypeKind::STRING,
+            ours: Box::new(|c| function("SPLIT_INDEX", vec![c, constant("/"), int(3)])),
+            theirs: Some(udf(
+                datafusion::functions::string::split_part(),
+                vec![ScalarValue::from("/"), ScalarValue::from(4i64)],
+                ArrowType::Utf8,
+            )),
+        },
+        Pair {
+            name: "CAST(STRING AS TIMESTAMP)",
+            column: texts(|i| {
+                format!(
+                    "2024-02-{:02} 10:{:02}:07.{:03}",
+                    i % 28 + 1,
+                    i % 60,
+                    i % 1000
+                )
+            }),
+            kind: TypeKind::STRING,
+            ours: Box::new(|c| c.cast_to(&TypeKind::Timestamp(3).nullable())),
+            theirs: Some(Box::new(|column| {
+                let to = ArrowType::Timestamp(TimeUnit::Millisecond, None);
+                ColumnarValue::Array(arrow::compute::cast(column, &to).expect("no failure"))
+            })),
+        },
+        Pair {
+            name: "CAST(TIMESTAMP AS STRING)",
+            column: Arc::new(
+                (0..MANY)
+                    .map(|i| (i % 10 != 0).then_some(i as i64 * 86_401_001))
+                    .collect::<TimestampMillisecondArray>(),
+            ),
+            kind: TypeKind::Timestamp(3),
+            ours: Box::new(|c| c.cast_to(&TypeKind::STRING.nullable())),
+            theirs: Some(Box::new(|column| {
+                let to = ArrowType::Utf8;
+                ColumnarValue::Array(arrow::compute::cast(column, &to).expect("no failure"))
+            })),
+        },
+    ]
+}
+
+fn functions(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("function");
+    group.throughput(Throughput::Elements(MANY as u64));
+    for pair in pairs() {
+        let schema = Schema::new(vec![Column::new("c", pair.kind.clone().nullable())]);
+        let columns = vec![Arc::clone(&pair.column)];
+        let batch = RecordBatch::try_new(schema.to_arrow(), columns).expect("valid");
+        let compiled = compile(&(pair.ours)(Expr::column(0, pair.kind.clone().nullable())));
+        group.bench_function(BenchmarkId::new(pair.name, "ours"), |bencher| {
+            bencher.iter(|| {
+                let result = compiled.evaluate_array(black_box(&batch), &context(MANY));
+                result.expect("no failure")
+            });
+        });
+        if let Some(theirs) = &pair.theirs {
+            group.bench_function(BenchmarkId::new(pair.name, "DataFusion"), |bencher| {
+                bencher.iter(|| theirs(black_box(&pair.column)));
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, expressions, filter_and_project, functions);
 criterion_main!(benches);

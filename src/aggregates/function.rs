@@ -1,5 +1,8 @@
 //! A resolved aggregate function, and the state that it needs.
 
+use std::borrow::Cow;
+
+use super::bitmap::{CountedSets, SetOperation, SetResult, Sets};
 use super::collect::{Collect, Percentile};
 use super::count::Count;
 use super::extreme::{End, Extreme, RetractableExtreme};
@@ -9,6 +12,7 @@ use super::list::{ArrayAgg, Join, Joined};
 use super::single_value::SingleValue;
 use super::state::{AggregateState, Looped};
 use super::sum::{DecimalSum, FloatSum, IntSum, Mode};
+use super::user::{User, UserAggregateRef};
 use super::value::{Value, with_value};
 use super::variance::{Spread, Variance};
 use crate::error::{Error, Result};
@@ -64,6 +68,15 @@ pub enum AggregateKind {
         /// Whether they were given as an array.
         many: bool,
     },
+    /// `BITMAP_BUILD_AGG` and its kin.
+    Bitmap {
+        /// How values make a set.
+        operation: SetOperation,
+        /// What is given for it.
+        result: SetResult,
+    },
+    /// A function of the embedding program.
+    User(UserAggregateRef),
     /// `SINGLE_VALUE`: the value of a scalar subquery.
     SingleValue,
 }
@@ -71,7 +84,7 @@ pub enum AggregateKind {
 /// A function with its types.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AggregateFunction {
-    pub(super) name: &'static str,
+    pub(super) name: Cow<'static, str>,
     pub(super) kind: AggregateKind,
     pub(super) positions: Vec<usize>,
     pub(super) inputs: Vec<DataType>,
@@ -79,10 +92,26 @@ pub struct AggregateFunction {
 }
 
 impl AggregateFunction {
+    /// A call of a function of the embedding program.
+    ///
+    /// # Errors
+    /// When the number or types of the arguments do not fit.
+    pub fn user(function: UserAggregateRef, args: &[DataType]) -> Result<Self> {
+        let name = function.0.name().to_uppercase();
+        let inputs = crate::functions::user::accept(&name, &function.0.inputs(), args)?;
+        Ok(Self {
+            name: name.into(),
+            positions: (0..args.len()).collect(),
+            inputs,
+            returns: function.0.returns(),
+            kind: AggregateKind::User(function),
+        })
+    }
+
     /// Its name as Flink prints it.
     #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.name
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// What it computes.
@@ -120,6 +149,9 @@ impl AggregateFunction {
     #[must_use]
     pub fn merges_in_flink(&self) -> bool {
         use AggregateKind::{FirstValue, JsonArrayAgg, LastValue};
+        if let AggregateKind::User(function) = &self.kind {
+            return function.0.can_merge();
+        }
         !matches!(self.kind, FirstValue | LastValue | JsonArrayAgg { .. })
     }
 
@@ -172,6 +204,23 @@ impl AggregateFunction {
             }
             AggregateKind::Percentile { percentages, many } => {
                 Box::new(Looped(Percentile::new(percentages.clone(), *many)))
+            }
+            AggregateKind::Bitmap { operation, result } => {
+                if retracting && *operation != SetOperation::Xor {
+                    Box::new(Looped(CountedSets::new(*operation, *result)))
+                } else {
+                    Box::new(Looped(Sets::new(*operation, *result)))
+                }
+            }
+            AggregateKind::User(function) => {
+                if retracting && !function.0.can_retract() {
+                    return Err(Error::plan(format!(
+                        "{} cannot take rows back, and its input withdraws rows",
+                        function.0.name()
+                    ))
+                    .hint("implement UserAggregate::retract and can_retract"));
+                }
+                Box::new(Looped(User::new(function)))
             }
             AggregateKind::SingleValue => with_value!(value()?, single_value()),
         })

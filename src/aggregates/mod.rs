@@ -11,6 +11,7 @@
 //! A state is a few columns of numbers where that is enough, else a counted map or a list a slot. A
 //! function is a kernel (what one row does to one slot) that is compiled into typed loops.
 
+mod bitmap;
 mod collect;
 mod convert;
 mod count;
@@ -26,13 +27,16 @@ mod set;
 mod single_value;
 mod state;
 mod sum;
+mod user;
 mod value;
 mod variance;
 
+pub use bitmap::{SetOperation, SetResult};
 pub use function::{AggregateFunction, AggregateKind};
 pub use resolve::{CallContext, NAMES, is_aggregate, resolve};
 pub use set::{AggregateSet, SetInput};
 pub use state::{AggregateInput, AggregateState};
+pub use user::{UserAggregate, UserAggregateRef};
 pub use variance::Spread;
 
 /// A call of an aggregate function in an operator.

@@ -2,6 +2,7 @@
 
 use datafusion::common::ScalarValue;
 
+use super::bitmap::{SetOperation, SetResult};
 use super::collect::percentages;
 use super::function::{AggregateFunction, AggregateKind};
 use super::variance::Spread;
@@ -21,10 +22,18 @@ pub struct CallContext {
 }
 
 /// The names that [`resolve`] knows.
-pub const NAMES: [&str; 23] = [
+pub const NAMES: [&str; 31] = [
     "APPROX_COUNT_DISTINCT",
     "ARRAY_AGG",
     "AVG",
+    "BITMAP_AND_AGG",
+    "BITMAP_AND_CARDINALITY_AGG",
+    "BITMAP_BUILD_AGG",
+    "BITMAP_BUILD_CARDINALITY_AGG",
+    "BITMAP_OR_AGG",
+    "BITMAP_OR_CARDINALITY_AGG",
+    "BITMAP_XOR_AGG",
+    "BITMAP_XOR_CARDINALITY_AGG",
     "COLLECT",
     "COUNT",
     "FIRST_VALUE",
@@ -110,6 +119,32 @@ pub fn resolve(name: &str, args: &[Arg], context: CallContext) -> Result<Aggrega
         "JSON_OBJECTAGG" => call.json_object(),
         "JSON_ARRAYAGG" => call.json_array(),
         "PERCENTILE" => call.percentile(),
+        "BITMAP_BUILD_AGG" => {
+            call.bitmap("BITMAP_BUILD_AGG", SetOperation::Build, SetResult::Bitmap)
+        }
+        "BITMAP_BUILD_CARDINALITY_AGG" => call.bitmap(
+            "BITMAP_BUILD_CARDINALITY_AGG",
+            SetOperation::Build,
+            SetResult::Cardinality,
+        ),
+        "BITMAP_AND_AGG" => call.bitmap("BITMAP_AND_AGG", SetOperation::And, SetResult::Bitmap),
+        "BITMAP_AND_CARDINALITY_AGG" => call.bitmap(
+            "BITMAP_AND_CARDINALITY_AGG",
+            SetOperation::And,
+            SetResult::Cardinality,
+        ),
+        "BITMAP_OR_AGG" => call.bitmap("BITMAP_OR_AGG", SetOperation::Or, SetResult::Bitmap),
+        "BITMAP_OR_CARDINALITY_AGG" => call.bitmap(
+            "BITMAP_OR_CARDINALITY_AGG",
+            SetOperation::Or,
+            SetResult::Cardinality,
+        ),
+        "BITMAP_XOR_AGG" => call.bitmap("BITMAP_XOR_AGG", SetOperation::Xor, SetResult::Bitmap),
+        "BITMAP_XOR_CARDINALITY_AGG" => call.bitmap(
+            "BITMAP_XOR_CARDINALITY_AGG",
+            SetOperation::Xor,
+            SetResult::Cardinality,
+        ),
         "APPROX_COUNT_DISTINCT" => Err(Error::plan(
             "APPROX_COUNT_DISTINCT aggregate function does not support yet for streaming.",
         )
@@ -146,7 +181,7 @@ impl Call<'_> {
             .map(|i| self.args[*i].data_type.clone())
             .collect();
         AggregateFunction {
-            name,
+            name: name.into(),
             kind,
             positions,
             inputs,
@@ -264,7 +299,9 @@ impl Call<'_> {
                             | TypeKind::Map(..)
                             | TypeKind::Multiset(_)
                             | TypeKind::Row(_)
+                            | TypeKind::Structured(..)
                             | TypeKind::Variant
+                            | TypeKind::Bitmap
                     ) =>
             {
                 let function = if name == "MIN" { "Min" } else { "Max" };
@@ -289,6 +326,41 @@ impl Call<'_> {
         let nullable = self.nullable_if_empty(argument);
         let returns = argument.kind.clone().with_nullable(nullable);
         Ok(self.function(name, kind, returns))
+    }
+
+    fn bitmap(
+        &self,
+        name: &'static str,
+        operation: SetOperation,
+        result: SetResult,
+    ) -> Result<AggregateFunction> {
+        let [argument] = self.args else {
+            return Err(Error::plan(format!(
+                "No match found for function signature {name}({})",
+                families(self.args)
+            )));
+        };
+        let kind = &argument.data_type.kind;
+        let (fits, takes) = match operation {
+            SetOperation::Build => {
+                let fits = matches!(kind, TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::Int);
+                (fits, "INT")
+            }
+            _ => (*kind == TypeKind::Bitmap, "BITMAP"),
+        };
+        if !fits {
+            return Err(self.refuse(&format!("{name}(<{takes}>)")));
+        }
+        let returns = match result {
+            SetResult::Bitmap => TypeKind::Bitmap,
+            SetResult::Cardinality => TypeKind::BigInt,
+        };
+        let kind = AggregateKind::Bitmap { operation, result };
+        let mut function = self.function(name, kind, returns.nullable());
+        if operation == SetOperation::Build {
+            function.inputs = vec![TypeKind::Int.with_nullable(argument.data_type.nullable)];
+        }
+        Ok(function)
     }
 
     fn list_agg(&self) -> Result<AggregateFunction> {

@@ -381,6 +381,8 @@ fn merged_slices_are_as_good_as_one() {
         "MAX(s)",
         "COLLECT(v)",
         "PERCENTILE(v, 0.3)",
+        "BITMAP_BUILD_AGG(v)",
+        "BITMAP_BUILD_CARDINALITY_AGG(v)",
     ];
     // Which of equal values is withdrawn makes a difference for these.
     let by_arrival = [

@@ -243,11 +243,10 @@ pub(super) fn write_expr(
         }
         ExprKind::Field { input, index } => {
             write_expr(input, name, f)?;
-            match &input.data_type.kind {
-                crate::types::TypeKind::Row(fields) if *index < fields.len() => {
-                    write!(f, ".{}", fields[*index].name)
-                }
-                _ => write!(f, ".{index}"),
+            let fields = input.data_type.kind.fields();
+            match fields.and_then(|fields| fields.get(*index)) {
+                Some(field) => write!(f, ".{}", field.name),
+                None => write!(f, ".{index}"),
             }
         }
         ExprKind::Case {

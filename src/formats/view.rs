@@ -100,7 +100,9 @@ impl<'a> View<'a> {
             TypeKind::Char(_) | TypeKind::VarChar(_) | TypeKind::Variant => {
                 Self::String(array.as_string_opt()?)
             }
-            TypeKind::Binary(_) | TypeKind::VarBinary(_) => Self::Binary(array.as_binary_opt()?),
+            TypeKind::Binary(_) | TypeKind::VarBinary(_) | TypeKind::Bitmap => {
+                Self::Binary(array.as_binary_opt()?)
+            }
             TypeKind::Date => Self::Date(array.as_primitive_opt()?),
             TypeKind::Time(_) => Self::Time(array.as_primitive_opt()?),
             TypeKind::Timestamp(p) | TypeKind::TimestampLtz(p) => {
@@ -119,7 +121,7 @@ impl<'a> View<'a> {
             }
             TypeKind::Map(key, value) => Self::map(array, &key.kind, &value.kind)?,
             TypeKind::Multiset(element) => Self::map(array, &element.kind, &TypeKind::Int)?,
-            TypeKind::Row(fields) => {
+            TypeKind::Row(fields) | TypeKind::Structured(_, fields) => {
                 let row = array.as_struct_opt()?;
                 if row.num_columns() != fields.len() {
                     return None;

@@ -8,7 +8,7 @@ use super::kernel::Call;
 use super::signature::{Param, Returns};
 use super::time_form::TimeForm;
 use super::{EvalContext, Kernel};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::types::calendar::utc_offset;
 use crate::types::data_type::UTC;
 use crate::types::{DataType, TypeKind};
@@ -82,6 +82,20 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         TypeKind::Time(0),
         time_of_day
     ),
+    Builtin::new(
+        "SOURCE_WATERMARK",
+        "WATERMARK FOR ts AS SOURCE_WATERMARK()",
+        "The watermark that the connector makes itself; no connector here does.",
+        Forms(NONE, Returns::Nullable(TypeKind::TimestampLtz(3))),
+        |_| {
+            Err(Error::plan(
+                "SOURCE_WATERMARK() has no value of its own: it stands alone in a WATERMARK FOR clause, \
+                 for a connector that makes watermarks itself",
+            )
+            .hint("no connector does: declare WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"))
+        },
+    )
+    .dynamic(),
     Builtin::new(
         "CURRENT_WATERMARK",
         "CURRENT_WATERMARK(rowtime)",

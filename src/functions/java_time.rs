@@ -5,8 +5,6 @@
 
 mod parse;
 
-use std::fmt::Write as _;
-
 use super::english::{DAYS, MONTHS, day_of_week, name, sunday_week, sunday_week_of_month};
 use super::time_form::{Local, NANOS_PER_SECOND};
 use crate::error::{Error, Result};
@@ -380,8 +378,14 @@ impl Fields {
             Item::Literal(text) => out.push_str(text),
             Item::Text(letter, count) => out.push_str(&self.text(*letter, *count)),
             Item::Number(number) if number.fraction => {
-                let digits = format!("{:09}", self.t.nanos_of_second());
-                out.push_str(&digits[..number.max]);
+                let mut rest = self.t.nanos_of_second();
+                let mut digits = [b'0'; 9];
+                for digit in digits.iter_mut().rev() {
+                    *digit = b'0' + (rest % 10) as u8;
+                    rest /= 10;
+                }
+                let digits = digits.iter().take(number.max);
+                out.extend(digits.map(|digit| char::from(*digit)));
             }
             Item::Number(number) => self.write_number(number, out)?,
             Item::Offset(..) => {
@@ -422,7 +426,15 @@ impl Fields {
         if number.reduced {
             value = value.abs() % 100;
         }
-        let digits = value.unsigned_abs().to_string();
+        if number.min == 2
+            && let Ok(small @ 0..100) = u8::try_from(value)
+        {
+            out.push(char::from(b'0' + small / 10));
+            out.push(char::from(b'0' + small % 10));
+            return Ok(());
+        }
+        let mut buffer = [0; 20];
+        let digits = digits(value.unsigned_abs(), &mut buffer);
         if digits.len() > number.max {
             return Err(Error::execution(format!(
                 "Field {} cannot be printed as the value {value} exceeds the maximum print width of {}",
@@ -434,8 +446,25 @@ impl Fields {
             Sign::ExceedsPad if digits.len() > number.min => out.push('+'),
             _ => {}
         }
-        let _ = write!(out, "{digits:0>width$}", width = number.min);
+        out.extend(std::iter::repeat_n(
+            '0',
+            number.min.saturating_sub(digits.len()),
+        ));
+        out.extend(digits.iter().map(|digit| char::from(*digit)));
         Ok(())
+    }
+}
+
+/// The decimal digits of a number, at least one.
+fn digits(mut number: u64, buffer: &mut [u8; 20]) -> &[u8] {
+    let mut start = buffer.len();
+    loop {
+        start -= 1;
+        buffer[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &buffer[start..];
+        }
     }
 }
 

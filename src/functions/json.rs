@@ -1,23 +1,25 @@
 //! The JSON functions of SQL. Paths are those of [`super::json_path`], strict unless they start with
 //! `lax`.
 
-use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+mod construct;
+mod paths;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, Float64Array, Int32Array};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int32Array};
 use datafusion::common::ScalarValue;
-use hashbrown::HashMap;
 use serde_json::Value;
 
+use self::construct::{prepare_array, prepare_object, resolve_array, resolve_object};
+use self::paths::Paths;
 use super::builtin::{
     Builtin,
     Resolve::{Custom, Forms},
 };
-use super::json_path::Path;
 use super::json_tree::{is_scalar, parse, write, write_unquoted};
-use super::json_write::{JsonForm, quoted_key};
+use super::json_write::JsonForm;
 use super::kernel::{
-    Bool, Call, Columns, Text, Texts, arrays, collect, collect_text, collect_texts, columns,
+    Bool, Call, Text, Texts, arrays, collect, collect_text, collect_texts, columns,
 };
 use super::signature::{Param, Returns};
 use super::{Arg, Kernel, Signature};
@@ -202,97 +204,6 @@ fn marker(args: &[Arg], i: usize) -> Result<&str> {
     }
 }
 
-/// A path with its mode.
-struct JsonPath {
-    lax: bool,
-    path: Result<Path, String>,
-}
-
-/// What is at a path: nothing, or a value, or the reason why that is an error.
-type Found<'a> = Result<Option<Cow<'a, Value>>, String>;
-
-impl JsonPath {
-    fn new(text: &str) -> Self {
-        let trimmed = text.trim_start();
-        let mode = |name: &str| {
-            let start = trimmed.get(..name.len())?;
-            let rest = &trimmed[name.len()..];
-            let fits = start.eq_ignore_ascii_case(name)
-                && rest.starts_with(char::is_whitespace)
-                && !rest.trim().is_empty();
-            fits.then(|| rest.trim_start())
-        };
-        let (lax, path) = match (mode("lax"), mode("strict")) {
-            (Some(path), _) => (true, path),
-            (None, Some(path)) => (false, path),
-            (None, None) => (false, text),
-        };
-        Self {
-            lax,
-            path: Path::new(path),
-        }
-    }
-
-    fn find<'a>(&self, root: Option<&'a Value>) -> Found<'a> {
-        let Some(root) = root else {
-            return if self.lax {
-                Ok(None)
-            } else {
-                Err("the text is not JSON".to_string())
-            };
-        };
-        if root.is_null() {
-            return Err("json can not be null".to_string());
-        }
-        let path = self
-            .path
-            .as_ref()
-            .map_err(|reason| format!("Illegal jsonpath spec: {reason}"))?;
-        match path.read(root) {
-            Ok(value) if !value.is_null() => Ok(Some(value)),
-            Ok(_) if self.lax => Ok(None),
-            Ok(_) => {
-                Err("Strict jsonpath mode requires a non empty returned value, but is null".into())
-            }
-            Err(_) if self.lax && path.is_definite() => Ok(None),
-            Err(_) if self.lax => Ok(Some(Cow::Owned(Value::Array(Vec::new())))),
-            Err(reason) => Err(reason),
-        }
-    }
-}
-
-/// The compiled paths of argument 1.
-enum Paths {
-    Constant(Arc<JsonPath>),
-    Varying(Mutex<HashMap<String, Arc<JsonPath>>>),
-}
-
-impl Paths {
-    fn of(call: &Call<'_>) -> Self {
-        match call.text_literal(1) {
-            Some(path) => Self::Constant(Arc::new(JsonPath::new(path))),
-            None => Self::Varying(Mutex::default()),
-        }
-    }
-
-    fn get(&self, path: &str) -> Arc<JsonPath> {
-        match self {
-            Self::Constant(path) => Arc::clone(path),
-            Self::Varying(known) => {
-                let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-                if known.len() > 256 {
-                    known.clear();
-                }
-                Arc::clone(
-                    known
-                        .entry_ref(path)
-                        .or_insert_with(|| Arc::new(JsonPath::new(path))),
-                )
-            }
-        }
-    }
-}
-
 fn prepare_exists(call: &Call<'_>) -> Result<Kernel> {
     let paths = Paths::of(call);
     let on_error = marker(call.args, 2)?.to_string();
@@ -300,8 +211,9 @@ fn prepare_exists(call: &Call<'_>) -> Result<Kernel> {
     Ok(columns(move |c, _| {
         let (json, path) = (c.column::<Text>(0)?, c.column::<Text>(1)?);
         collect::<Bool>(c.rows, c.nulls_of([0, 1]).as_ref(), &to, |i| {
-            let root = parse(json.value(i));
-            match paths.get(path.value(i)).find(root.as_ref()) {
+            let path = paths.get(path.value(i));
+            let root = path.parse(json.value(i));
+            match path.find(root.as_ref()) {
                 Ok(found) => Ok(Some(found.is_some())),
                 Err(reason) => match on_error.as_str() {
                     "TRUE" => Ok(Some(true)),
@@ -373,8 +285,8 @@ fn prepare_value(call: &Call<'_>) -> Result<Kernel> {
     let fail = |behavior: &str, reason: String| instead(behavior, || reason);
     // What is found for each row: a scalar, or which default.
     let lookup = move |json: &str, path: &str| -> Result<Result<Option<Value>, bool>> {
-        let root = parse(json);
         let path = paths.get(path);
+        let root = path.parse(json);
         let outcome = match path.find(root.as_ref()) {
             Ok(Some(value)) if is_scalar(&value) => return Ok(Ok(Some(value.into_owned()))),
             Ok(None) => (
@@ -533,8 +445,8 @@ struct Query {
 
 impl Query {
     fn run(&self, json: &str, path: &str) -> Result<Queried> {
-        let root = parse(json);
         let path = self.paths.get(path);
+        let root = path.parse(json);
         let value = match path.find(root.as_ref()) {
             Err(reason) => return self.instead(&self.on_error, reason),
             Ok(None) => None,
@@ -614,139 +526,6 @@ fn prepare_query(call: &Call<'_>) -> Result<Kernel> {
     }))
 }
 
-/// The values of a constructor, checked to be fit for JSON.
-fn resolve_constructor(args: &[Arg], values: impl Iterator<Item = usize>) -> Result<Signature> {
-    for i in values {
-        JsonForm::new(&args[i].data_type.kind)?;
-    }
-    Ok(Signature {
-        args: types(args),
-        returns: TypeKind::STRING.not_null(),
-    })
-}
-
-fn resolve_object(builtin: &Builtin, args: &[Arg]) -> Result<Signature> {
-    if args.len().is_multiple_of(2) {
-        return Err(builtin.refuse_count(args));
-    }
-    if args[1..]
-        .iter()
-        .step_by(2)
-        .any(|key| !key.data_type.kind.is_string())
-    {
-        return Err(builtin.refuse_types(args));
-    }
-    resolve_constructor(args, (2..args.len()).step_by(2))
-}
-
-fn resolve_array(builtin: &Builtin, args: &[Arg]) -> Result<Signature> {
-    if args.is_empty() {
-        return Err(builtin.refuse_count(args));
-    }
-    resolve_constructor(args, 1..args.len())
-}
-
-/// Values of a constructor that are written for each row.
-struct Values {
-    arrays: Vec<ArrayRef>,
-}
-
-impl Values {
-    fn new(c: &Columns, args: impl Iterator<Item = usize>) -> Result<Self> {
-        Ok(Self {
-            arrays: args.map(|i| c.array(i)).collect::<Result<_>>()?,
-        })
-    }
-
-    fn is_null(&self, value: usize, row: usize) -> bool {
-        let array = &self.arrays[value];
-        array.data_type().is_null() || array.is_null(row)
-    }
-}
-
-fn forms(call: &Call<'_>, values: impl Iterator<Item = usize>) -> Result<Vec<JsonForm>> {
-    values.map(|i| JsonForm::new(call.kind(i))).collect()
-}
-
-fn prepare_object(call: &Call<'_>) -> Result<Kernel> {
-    let pairs = call.args.len() / 2;
-    let forms = forms(call, (2..call.args.len()).step_by(2))?;
-    let absent = marker(call.args, 0)? == "ABSENT";
-    let constant: Option<Vec<&str>> = (0..pairs).map(|i| call.text_literal(1 + 2 * i)).collect();
-    let constant: Option<Vec<(String, usize)>> =
-        constant.map(|keys| in_order(keys.into_iter().map(quoted_key).zip(0..).collect()));
-    Ok(arrays(move |c, _| {
-        let values = Values::new(c, (2..c.count()).step_by(2))?;
-        let keys = (0..pairs)
-            .map(|i| c.column::<Text>(1 + 2 * i))
-            .collect::<Result<Vec<_>>>()?;
-        collect_text(c.rows, None, |row, out| {
-            let varying;
-            let pairs = match &constant {
-                Some(pairs) => pairs,
-                None => {
-                    let pairs = keys
-                        .iter()
-                        .zip(0..)
-                        .map(|(key, i)| match key.get(row) {
-                            Some(key) => Ok((quoted_key(key), i)),
-                            None => Err(Error::execution("the key of a JSON object is NULL")),
-                        })
-                        .collect::<Result<_>>()?;
-                    varying = in_order(pairs);
-                    &varying
-                }
-            };
-            out.push('{');
-            let mut first = true;
-            for (key, i) in pairs {
-                if absent && values.is_null(*i, row) {
-                    continue;
-                }
-                if !std::mem::take(&mut first) {
-                    out.push(',');
-                }
-                out.push_str(key);
-                forms[*i].write(values.arrays[*i].as_ref(), row, out);
-            }
-            out.push('}');
-            Ok(Some(()))
-        })
-    }))
-}
-
-/// Pairs by key; of equal keys the last counts.
-fn in_order(mut pairs: Vec<(String, usize)>) -> Vec<(String, usize)> {
-    pairs.sort();
-    pairs.reverse();
-    pairs.dedup_by(|a, b| a.0 == b.0);
-    pairs.reverse();
-    pairs
-}
-
-fn prepare_array(call: &Call<'_>) -> Result<Kernel> {
-    let forms = forms(call, 1..call.args.len())?;
-    let absent = marker(call.args, 0)? == "ABSENT";
-    Ok(arrays(move |c, _| {
-        let values = Values::new(c, 1..c.count())?;
-        collect_text(c.rows, None, |row, out| {
-            out.push('[');
-            let mut first = true;
-            for (i, form) in forms.iter().enumerate() {
-                if absent && values.is_null(i, row) {
-                    continue;
-                }
-                if !std::mem::take(&mut first) {
-                    out.push(',');
-                }
-                form.write(values.arrays[i].as_ref(), row, out);
-            }
-            out.push(']');
-            Ok(Some(()))
-        })
-    }))
-}
-
 fn quote(s: &str, out: &mut String) {
     use std::fmt::Write as _;
     out.push('"');
@@ -773,128 +552,4 @@ fn quote(s: &str, out: &mut String) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::functions::testing::{args, call, check, null};
-
-    const DOC: &str =
-        r#"{"a": 1, "b": "x", "c": [10, 20], "d": {"e": true}, "n": null, "f": 1.50}"#;
-
-    fn value(path: &str, on_empty: &str, on_error: &str) -> String {
-        let arguments = args![DOC, path, "STRING", on_empty, "empty", on_error, "error"];
-        match call("JSON_VALUE", arguments) {
-            Ok((_, value)) => value,
-            Err(_) => "!".to_string(),
-        }
-    }
-
-    #[test]
-    fn a_value_is_a_scalar_or_something_instead() {
-        for (path, expected) in [
-            ("$.a", "1"),
-            ("$.b", "x"),
-            ("$.c[1]", "20"),
-            ("$.d.e", "true"),
-            ("$.f", "1.50"),
-            ("$.n", "error"),
-            ("$.c", "error"),
-            ("$.zz", "error"),
-            ("lax $.n", "empty"),
-            ("lax $.c", "empty"),
-            ("lax $.zz", "empty"),
-            ("strict $.a", "1"),
-            ("bad path[", "error"),
-        ] {
-            assert_eq!(value(path, "DEFAULT", "DEFAULT"), expected, "{path}");
-            let other = if matches!(expected, "error" | "empty") {
-                "NULL"
-            } else {
-                expected
-            };
-            assert_eq!(value(path, "NULL", "NULL"), other, "{path}");
-        }
-        assert_eq!(value("$.zz", "NULL", "ERROR"), "!");
-        assert_eq!(value("$.zz", "ERROR", "NULL"), "NULL");
-        assert_eq!(value("lax $.zz", "ERROR", "NULL"), "!");
-    }
-
-    #[test]
-    fn typed_values_are_those_of_the_type() {
-        let typed = |path: &str, returning: &str| {
-            let none = null(TypeKind::Null);
-            let arguments = args![DOC, path, returning, "NULL", &none, "NULL", &none];
-            call("JSON_VALUE", arguments).map(|(_, value)| value).ok()
-        };
-        assert_eq!(typed("$.a", "INTEGER").as_deref(), Some("1"));
-        assert_eq!(typed("$.f", "DOUBLE").as_deref(), Some("1.5"));
-        assert_eq!(typed("$.d.e", "BOOLEAN").as_deref(), Some("true"));
-        assert_eq!(typed("$.b", "INTEGER").as_deref(), Some("NULL"));
-        assert_eq!(typed("$.a", "BIGINT"), None);
-    }
-
-    #[test]
-    fn a_query_is_an_object_or_array() {
-        let query = |path: &str, wrapper: &str| {
-            let arguments = args![DOC, path, "STRING", wrapper, "NULL", "NULL"];
-            call("JSON_QUERY", arguments).map(|(_, v)| v).ok()
-        };
-        for (path, wrapper, expected) in [
-            ("$.c", "WITHOUT", "[10,20]"),
-            ("$.d", "WITHOUT", r#"{"e":true}"#),
-            ("$.a", "WITHOUT", "NULL"),
-            ("$.c", "CONDITIONAL", "[10,20]"),
-            ("$.d", "CONDITIONAL", r#"[{"e":true}]"#),
-            ("$.c", "UNCONDITIONAL", "[[10,20]]"),
-            ("$.b", "CONDITIONAL", r#"["x"]"#),
-            ("$.zz", "CONDITIONAL", "NULL"),
-        ] {
-            assert_eq!(
-                query(path, wrapper).as_deref(),
-                Some(expected),
-                "{path} {wrapper}"
-            );
-        }
-    }
-
-    #[test]
-    fn existence_and_kinds() {
-        check("JSON_EXISTS", args![DOC, "$.a", "FALSE"], "true");
-        check("JSON_EXISTS", args![DOC, "$.n", "FALSE"], "false");
-        check("JSON_EXISTS", args![DOC, "$.zz", "UNKNOWN"], "NULL");
-        check("JSON_EXISTS", args!["null", "lax $.a", "TRUE"], "true");
-        check("IS JSON", args!["[1]", "ARRAY"], "true");
-        check("IS JSON", args!["{} x", "OBJECT"], "true");
-        check("IS JSON", args!["oops", "VALUE"], "false");
-        check("IS JSON", args![null(TypeKind::STRING), "VALUE"], "false");
-    }
-
-    #[test]
-    fn constructors_order_keys_and_take_the_last() {
-        check(
-            "JSON_OBJECT",
-            args!["NULL", "b", 1, "a", 2, "b", 3],
-            r#"{"a":2,"b":3}"#,
-        );
-        let none = null(TypeKind::Int);
-        check("JSON_OBJECT", args!["ABSENT", "n", &none], "{}");
-        check("JSON_OBJECT", args!["NULL", "n", &none], r#"{"n":null}"#);
-        check(
-            "JSON_ARRAY",
-            args!["ABSENT", "q\"x", &none, 1e10],
-            r#"["q\"x",1.0E+10]"#,
-        );
-        check("JSON_STRING", args!["é"], "\"é\"");
-    }
-
-    #[test]
-    fn quotes_go_on_and_off() {
-        check(
-            "JSON_QUOTE",
-            args!["a\"b\\c/é😀"],
-            "\"a\\\"b\\\\c\\/\\u00e9\\ud83d\\ude00\"",
-        );
-        check("JSON_UNQUOTE", args![r#""a\"b\u00e9""#], "a\"bé");
-        check("JSON_UNQUOTE", args!["[1, 2]"], "[1, 2]");
-        check("JSON_UNQUOTE", args![r#""\q""#], r#""\q""#);
-    }
-}
+mod tests;

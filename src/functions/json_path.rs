@@ -3,6 +3,7 @@
 
 mod filter;
 mod parse;
+mod prune;
 
 use std::borrow::Cow;
 

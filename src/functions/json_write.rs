@@ -77,7 +77,7 @@ impl JsonForm {
                 Self::Timestamp(form, suffix)
             }
             TypeKind::Array(element) => Self::Array(Box::new(Self::new(&element.kind)?)),
-            TypeKind::Row(fields) => {
+            TypeKind::Row(fields) | TypeKind::Structured(_, fields) => {
                 let mut forms = fields
                     .iter()
                     .enumerate()

@@ -6,6 +6,7 @@
 //! ([`ScalarFunction::prepare`]). Kernels see whole columns.
 
 mod array;
+mod bitmap;
 mod builtin;
 mod clock;
 mod conditional;
@@ -29,10 +30,13 @@ mod kernel;
 mod lists;
 mod map;
 mod math;
+mod object;
 pub mod operators;
 mod others;
+pub mod page;
 mod printf;
 mod random;
+pub mod refused;
 mod regex;
 pub mod registry;
 mod round;
@@ -46,6 +50,7 @@ mod testing;
 mod time_form;
 mod timestamp_add;
 mod url;
+pub mod user;
 mod utf16;
 mod variant;
 mod zones;
@@ -80,6 +85,8 @@ static TOPICS: &[(&str, &[builtin::Builtin])] = &[
     ("collection", constructors::FUNCTIONS),
     ("collection", array::FUNCTIONS),
     ("collection", map::FUNCTIONS),
+    ("structured", object::FUNCTIONS),
+    ("bitmap", bitmap::FUNCTIONS),
     ("json", json::FUNCTIONS),
     ("variant", variant::FUNCTIONS),
     ("encoding", encoding::FUNCTIONS),

@@ -72,19 +72,73 @@ const ROWS: &[Row] = &[
         Aggregate,
         "TUMBLE_START",
         "TUMBLE_START(time, size)",
-        "The start of the tumbling window of GROUP BY TUMBLE(time, size); alike TUMBLE_END, TUMBLE_ROWTIME, TUMBLE_PROCTIME.",
+        "The start of the tumbling window of GROUP BY TUMBLE(time, size).",
+    ),
+    (
+        Aggregate,
+        "TUMBLE_END",
+        "TUMBLE_END(time, size)",
+        "The end of the tumbling window of GROUP BY TUMBLE(time, size).",
+    ),
+    (
+        Aggregate,
+        "TUMBLE_ROWTIME",
+        "TUMBLE_ROWTIME(time, size)",
+        "The last moment of the tumbling window of GROUP BY TUMBLE(time, size), as an event-time attribute.",
+    ),
+    (
+        Aggregate,
+        "TUMBLE_PROCTIME",
+        "TUMBLE_PROCTIME(time, size)",
+        "The clock at the end of the tumbling window of GROUP BY TUMBLE(time, size), as a processing-time attribute.",
     ),
     (
         Aggregate,
         "HOP_START",
         "HOP_START(time, slide, size)",
-        "The start of the sliding window of GROUP BY HOP(time, slide, size); alike HOP_END, HOP_ROWTIME, HOP_PROCTIME.",
+        "The start of the sliding window of GROUP BY HOP(time, slide, size).",
+    ),
+    (
+        Aggregate,
+        "HOP_END",
+        "HOP_END(time, slide, size)",
+        "The end of the sliding window of GROUP BY HOP(time, slide, size).",
+    ),
+    (
+        Aggregate,
+        "HOP_ROWTIME",
+        "HOP_ROWTIME(time, slide, size)",
+        "The last moment of the sliding window of GROUP BY HOP(time, slide, size), as an event-time attribute.",
+    ),
+    (
+        Aggregate,
+        "HOP_PROCTIME",
+        "HOP_PROCTIME(time, slide, size)",
+        "The clock at the end of the sliding window of GROUP BY HOP(time, slide, size), as a processing-time attribute.",
     ),
     (
         Aggregate,
         "SESSION_START",
         "SESSION_START(time, gap)",
-        "The start of the session of GROUP BY SESSION(time, gap); alike SESSION_END, SESSION_ROWTIME, SESSION_PROCTIME.",
+        "The start of the session of GROUP BY SESSION(time, gap).",
+    ),
+    (
+        Aggregate,
+        "SESSION_END",
+        "SESSION_END(time, gap)",
+        "The end of the session of GROUP BY SESSION(time, gap).",
+    ),
+    (
+        Aggregate,
+        "SESSION_ROWTIME",
+        "SESSION_ROWTIME(time, gap)",
+        "The last moment of the session of GROUP BY SESSION(time, gap), as an event-time attribute.",
+    ),
+    (
+        Aggregate,
+        "SESSION_PROCTIME",
+        "SESSION_PROCTIME(time, gap)",
+        "The clock at the end of the session of GROUP BY SESSION(time, gap), as a processing-time attribute.",
     ),
     (
         Aggregate,
@@ -103,6 +157,54 @@ const ROWS: &[Row] = &[
         "AVG",
         "AVG([DISTINCT] x)",
         "The mean; of integers an integer.",
+    ),
+    (
+        Aggregate,
+        "BITMAP_AND_AGG",
+        "BITMAP_AND_AGG(b BITMAP)",
+        "The integers that are in all sets.",
+    ),
+    (
+        Aggregate,
+        "BITMAP_AND_CARDINALITY_AGG",
+        "BITMAP_AND_CARDINALITY_AGG(b BITMAP)",
+        "How many integers are in all sets.",
+    ),
+    (
+        Aggregate,
+        "BITMAP_BUILD_AGG",
+        "BITMAP_BUILD_AGG(x INT)",
+        "All integers as a set.",
+    ),
+    (
+        Aggregate,
+        "BITMAP_BUILD_CARDINALITY_AGG",
+        "BITMAP_BUILD_CARDINALITY_AGG(x INT)",
+        "The number of different integers.",
+    ),
+    (
+        Aggregate,
+        "BITMAP_OR_AGG",
+        "BITMAP_OR_AGG(b BITMAP)",
+        "The integers that are in one of the sets.",
+    ),
+    (
+        Aggregate,
+        "BITMAP_OR_CARDINALITY_AGG",
+        "BITMAP_OR_CARDINALITY_AGG(b BITMAP)",
+        "How many integers are in one of the sets.",
+    ),
+    (
+        Aggregate,
+        "BITMAP_XOR_AGG",
+        "BITMAP_XOR_AGG(b BITMAP)",
+        "The integers that are in an odd number of sets.",
+    ),
+    (
+        Aggregate,
+        "BITMAP_XOR_CARDINALITY_AGG",
+        "BITMAP_XOR_CARDINALITY_AGG(b BITMAP)",
+        "How many integers are in an odd number of sets.",
     ),
     (
         Aggregate,
@@ -267,6 +369,94 @@ const ROWS: &[Row] = &[
     ),
 ];
 
+/// Rows for the examples of aggregate functions.
+pub(super) const EXAMPLE_ROWS: &str = "(VALUES (1), (2), (2)) AS t (x)";
+
+/// Examples of aggregate functions over [`EXAMPLE_ROWS`], and of special forms.
+const EXAMPLES: &[(&str, &str, &str)] = &[
+    ("CASE", "CASE WHEN 1 > 2 THEN 'a' ELSE 'b' END", "b"),
+    ("CAST", "CAST('12' AS INT) + 1", "13"),
+    ("COALESCE", "COALESCE(CAST(NULL AS INT), 2)", "2"),
+    ("CURRENT_DATABASE", "CURRENT_DATABASE()", "default_database"),
+    ("IF", "IF(1 < 2, 'yes', 'no')", "yes"),
+    ("NULLIF", "NULLIF(3, 3)", "null"),
+    ("TRY_CAST", "TRY_CAST('x' AS INT)", "null"),
+    ("ARRAY_AGG", "ARRAY_AGG(x)", "[1, 2, 2]"),
+    ("AVG", "AVG(CAST(x AS DOUBLE))", "1.6666666666666667"),
+    (
+        "BITMAP_AND_AGG",
+        "BITMAP_AND_AGG(BITMAP_BUILD(ARRAY[x, 2]))",
+        "{2}",
+    ),
+    (
+        "BITMAP_AND_CARDINALITY_AGG",
+        "BITMAP_AND_CARDINALITY_AGG(BITMAP_BUILD(ARRAY[x, 2]))",
+        "1",
+    ),
+    ("BITMAP_BUILD_AGG", "BITMAP_BUILD_AGG(x)", "{1,2}"),
+    (
+        "BITMAP_BUILD_CARDINALITY_AGG",
+        "BITMAP_BUILD_CARDINALITY_AGG(x)",
+        "2",
+    ),
+    (
+        "BITMAP_OR_AGG",
+        "BITMAP_OR_AGG(BITMAP_BUILD(ARRAY[x, 2]))",
+        "{1,2}",
+    ),
+    (
+        "BITMAP_OR_CARDINALITY_AGG",
+        "BITMAP_OR_CARDINALITY_AGG(BITMAP_BUILD(ARRAY[x, 2]))",
+        "2",
+    ),
+    (
+        "BITMAP_XOR_AGG",
+        "BITMAP_XOR_AGG(BITMAP_BUILD(ARRAY[x, 2]))",
+        "{1,2}",
+    ),
+    (
+        "BITMAP_XOR_CARDINALITY_AGG",
+        "BITMAP_XOR_CARDINALITY_AGG(BITMAP_BUILD(ARRAY[x, 2]))",
+        "2",
+    ),
+    ("COLLECT", "COLLECT(x)", "{1=1, 2=2}"),
+    ("COUNT", "COUNT(DISTINCT x)", "2"),
+    ("FIRST_VALUE", "FIRST_VALUE(x)", "1"),
+    ("JSON_ARRAYAGG", "JSON_ARRAYAGG(x)", "[1,2,2]"),
+    ("LAST_VALUE", "LAST_VALUE(x)", "2"),
+    ("LISTAGG", "LISTAGG(CAST(x AS STRING), '+')", "1+2+2"),
+    ("MAX", "MAX(x)", "2"),
+    ("MIN", "MIN(x)", "1"),
+    ("PERCENTILE", "PERCENTILE(x, 0.25)", "1.5"),
+    ("STDDEV", "STDDEV(CAST(x AS DOUBLE))", "0.5773502691896257"),
+    (
+        "STDDEV_POP",
+        "STDDEV_POP(CAST(x AS DOUBLE))",
+        "0.4714045207910317",
+    ),
+    (
+        "STDDEV_SAMP",
+        "STDDEV_SAMP(CAST(x AS DOUBLE))",
+        "0.5773502691896257",
+    ),
+    ("SUM", "SUM(x)", "5"),
+    (
+        "VARIANCE",
+        "VARIANCE(CAST(x AS DOUBLE))",
+        "0.3333333333333333",
+    ),
+    (
+        "VAR_POP",
+        "VAR_POP(CAST(x AS DOUBLE))",
+        "0.2222222222222222",
+    ),
+    (
+        "VAR_SAMP",
+        "VAR_SAMP(CAST(x AS DOUBLE))",
+        "0.3333333333333333",
+    ),
+];
+
 /// Name and description of each.
 pub(super) fn all() -> impl Iterator<Item = (&'static str, FunctionDoc)> {
     ROWS.iter().map(|(kind, name, signature, summary)| {
@@ -276,6 +466,11 @@ pub(super) fn all() -> impl Iterator<Item = (&'static str, FunctionDoc)> {
             Window => "window",
             Table => "table",
         };
-        (*name, FunctionDoc::new(*kind, topic, signature, summary))
+        let doc = FunctionDoc::new(*kind, topic, signature, summary);
+        let doc = match EXAMPLES.iter().find(|(of, ..)| of == name) {
+            Some((_, example, result)) => doc.example(example, result),
+            None => doc,
+        };
+        (*name, doc)
     })
 }

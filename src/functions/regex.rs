@@ -149,13 +149,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
                 let (Some(regex), Some(group)) = (regexes.get(pattern)?, group) else {
                     return Ok(None);
                 };
-                let found = if group == 0 {
-                    regex.find_at(s, 0)?
-                } else if group > regex.groups() {
-                    None
-                } else {
-                    regex.groups_at(s, 0)?.and_then(|groups| groups[group])
-                };
+                let found = regex.group(s, group)?;
                 Ok(found.map(|(start, end)| out.push_str(&s[start..end])))
             };
             Ok(if call.args.len() == 2 {

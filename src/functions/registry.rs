@@ -1,12 +1,19 @@
 //! Finds functions by name, whatever the case, and describes them all.
 
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use datafusion::common::ScalarValue;
 use indexmap::IndexMap;
 
 use super::doc::{FunctionDoc, FunctionKind};
+use super::refused::refusal;
 use super::signature::families;
 use super::table::TableFunctionRef;
-use super::{Arg, FunctionRef, TOPICS, operators, others};
+use super::{Arg, FunctionRef, TOPICS, operators, others, user};
+use crate::aggregates::{UserAggregate, UserAggregateRef};
 use crate::error::{Error, Result, did_you_mean};
+use crate::types::TypeKind;
 
 /// A function with its description. Aggregates and table functions have only the latter here.
 #[derive(Debug, Clone)]
@@ -26,6 +33,7 @@ pub struct Entry {
 pub struct FunctionRegistry {
     entries: IndexMap<String, Entry>,
     table_functions: IndexMap<String, TableFunctionRef>,
+    aggregates: IndexMap<String, UserAggregateRef>,
 }
 
 impl Default for FunctionRegistry {
@@ -41,6 +49,7 @@ impl FunctionRegistry {
         Self {
             entries: IndexMap::new(),
             table_functions: IndexMap::new(),
+            aggregates: IndexMap::new(),
         }
     }
 
@@ -115,9 +124,119 @@ impl FunctionRegistry {
     /// system functions.
     pub fn register(&mut self, function: FunctionRef, doc: FunctionDoc) {
         let name = function.name().to_uppercase();
+        self.insert_user(name, Some(function), doc);
+    }
+
+    /// Adds a scalar function of the user's: columns of the parameters' types in, a column of the
+    /// result's type and of the same length out.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use arrow::array::{ArrayRef, AsArray};
+    /// use arrow::datatypes::Int64Type;
+    /// use ebbflow::session::Session;
+    /// use ebbflow::types::TypeKind;
+    ///
+    /// let mut session = Session::new();
+    /// session.functions_mut().register_scalar(
+    ///     "twice",
+    ///     &[TypeKind::BigInt],
+    ///     TypeKind::BigInt,
+    ///     |args| {
+    ///         let numbers = args[0].as_primitive::<Int64Type>();
+    ///         let twice = numbers.unary::<_, Int64Type>(|n| n.wrapping_mul(2));
+    ///         Ok(Arc::new(twice) as ArrayRef)
+    ///     },
+    /// );
+    /// let mut query = session.query("SELECT twice(x) FROM (VALUES (4), (5)) AS t (x)")?;
+    /// assert_eq!(query.collect_changes()?, ["+I[8]", "+I[10]"]);
+    /// # Ok::<(), ebbflow::error::Error>(())
+    /// ```
+    pub fn register_scalar(
+        &mut self,
+        name: &str,
+        parameters: &[TypeKind],
+        returns: TypeKind,
+        columns: impl Fn(&[ArrayRef]) -> Result<ArrayRef> + Send + Sync + 'static,
+    ) {
+        let types: Vec<_> = parameters.iter().map(|t| t.clone().nullable()).collect();
+        let doc = user::doc(FunctionKind::Scalar, name, &types);
+        self.register(user::scalar(name, parameters, returns, columns), doc);
+    }
+
+    /// Adds a table function of the user's: a call's arguments in, rows of the columns' types out.
+    ///
+    /// ```
+    /// use datafusion::common::ScalarValue;
+    /// use ebbflow::session::Session;
+    /// use ebbflow::types::TypeKind;
+    ///
+    /// let mut session = Session::new();
+    /// session.functions_mut().register_table(
+    ///     "words",
+    ///     &[TypeKind::STRING],
+    ///     &[("word", TypeKind::STRING), ("length", TypeKind::Int)],
+    ///     |args| {
+    ///         let ScalarValue::Utf8(Some(text)) = &args[0] else {
+    ///             return Ok(Vec::new());
+    ///         };
+    ///         let row = |word: &str| {
+    ///             let length = i32::try_from(word.len()).unwrap_or(i32::MAX);
+    ///             vec![ScalarValue::from(word), ScalarValue::from(length)]
+    ///         };
+    ///         Ok(text.split_whitespace().map(row).collect())
+    ///     },
+    /// );
+    /// let mut query = session.query(
+    ///     "SELECT s, word, length FROM (VALUES ('to be'), ('')) AS t (s), LATERAL TABLE(words(s))",
+    /// )?;
+    /// assert_eq!(query.collect_changes()?, ["+I[to be, to, 2]", "+I[to be, be, 2]"]);
+    /// # Ok::<(), ebbflow::error::Error>(())
+    /// ```
+    pub fn register_table(
+        &mut self,
+        name: &str,
+        parameters: &[TypeKind],
+        columns: &[(&str, TypeKind)],
+        rows: impl Fn(&[ScalarValue]) -> Result<Vec<Vec<ScalarValue>>> + Send + Sync + 'static,
+    ) {
+        let types: Vec<_> = parameters.iter().map(|t| t.clone().nullable()).collect();
+        let function = user::table(name, parameters, columns, rows);
+        self.register_table_function(function);
+        if let Some(entry) = self.entries.get_mut(&name.to_uppercase()) {
+            entry.doc = user::doc(FunctionKind::Table, name, &types);
+        }
+    }
+
+    /// Adds an aggregate function of the user's; see [`UserAggregate`].
+    pub fn register_aggregate(&mut self, function: impl UserAggregate) {
+        let name = function.name().to_uppercase();
+        let doc = user::doc(FunctionKind::Aggregate, function.name(), &function.inputs());
+        self.insert_user(name.clone(), None, doc);
+        self.aggregates
+            .insert(name, UserAggregateRef(Arc::new(function)));
+    }
+
+    /// The user's aggregate function called `name`, in any case.
+    #[must_use]
+    pub fn aggregate(&self, name: &str) -> Option<UserAggregateRef> {
+        self.aggregates.get(&name.to_uppercase()).cloned()
+    }
+
+    /// Whether a function of the user's stands before a built-in called `name`.
+    #[must_use]
+    pub fn hides(&self, name: &str) -> bool {
+        self.entry(name).is_some_and(|e| e.user)
+    }
+
+    /// Puts in a description of the user's; what else the user called so is gone.
+    fn insert_user(&mut self, name: String, function: Option<FunctionRef>, doc: FunctionDoc) {
+        self.aggregates.shift_remove(&name);
+        self.table_functions.shift_remove(&name);
         self.insert(Entry {
             name,
-            function: Some(function),
+            function,
             doc,
             user: true,
         });
@@ -132,6 +251,8 @@ impl FunctionRegistry {
             return false;
         }
         self.entries.shift_remove(&name);
+        self.aggregates.shift_remove(&name);
+        self.table_functions.shift_remove(&name);
         if let Some(builtin) = Self::builtin().entries.shift_remove(&name) {
             self.insert(builtin);
             self.entries.sort_unstable_keys();
@@ -145,10 +266,15 @@ impl FunctionRegistry {
         self.table_functions.get(&name.to_uppercase()).cloned()
     }
 
-    /// Adds a user's table function, or replaces one of the same name.
+    /// Adds a table function of the user's, or replaces one of the same name.
     pub fn register_table_function(&mut self, function: TableFunctionRef) {
-        self.table_functions
-            .insert(function.name().to_uppercase(), function);
+        let name = function.name().to_uppercase();
+        let doc = FunctionDoc {
+            signature: format!("LATERAL TABLE({}(...))", function.name()).into(),
+            ..user::doc(FunctionKind::Table, function.name(), &[])
+        };
+        self.insert_user(name.clone(), None, doc);
+        self.table_functions.insert(name, function);
     }
 
     /// The function called `name` for a call with `args`.
@@ -167,6 +293,9 @@ impl FunctionRegistry {
             "No match found for function signature {upper}({})",
             families(args)
         ));
+        if let Some((reason, hint)) = refusal(name) {
+            return Error::plan(format!("{upper} is not supported: {reason}")).hint(hint);
+        }
         let hint = match self.entry(name) {
             Some(entry) => match entry.doc.kind {
                 FunctionKind::Aggregate => Some(format!(

@@ -27,6 +27,8 @@ pub(super) enum Param {
     Array,
     /// `MAP`, as it is.
     Map,
+    /// `BITMAP`.
+    Bitmap,
     /// A timestamp, as it is.
     Timestamp,
     /// Anything, as it is.
@@ -61,6 +63,7 @@ impl Param {
             Self::Array => as_is(matches!(kind, TypeKind::Array(_)), TypeKind::Null),
             Self::Map if null => None,
             Self::Map => as_is(matches!(kind, TypeKind::Map(..)), TypeKind::Null),
+            Self::Bitmap => as_is(*kind == TypeKind::Bitmap, TypeKind::Bitmap),
             Self::Timestamp => as_is(kind.is_timestamp(), TypeKind::Timestamp(3)),
             Self::Any => Some(actual.clone()),
             Self::Rest(each) => each.accept(actual),

@@ -16,6 +16,11 @@ use crate::types::{DataType, TypeKind};
 /// The longest text that a function makes.
 const MAX_BYTES: usize = 1 << 28;
 
+/// `VARCHAR` of the first argument's length, NULL or not.
+fn maybe_shorter(args: &[DataType]) -> DataType {
+    super::signature::varying(&args[0].kind).nullable()
+}
+
 pub(super) static FUNCTIONS: &[Builtin] = &[
     Builtin::new(
         "UPPER",
@@ -90,7 +95,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         "LEFT",
         "LEFT(s STRING, n INT)",
         "The first n characters.",
-        Forms(&[&[Param::Text, Param::Int]], Returns::FirstVarying),
+        Forms(&[&[Param::Text, Param::Int]], Returns::By(maybe_shorter)),
         |call| {
             Ok(call.text2::<Text, Int, _>(|s, n, out| {
                 out.push_str(&s[..char_offset(s, usize::try_from(n).unwrap_or(0))]);
@@ -102,7 +107,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         "RIGHT",
         "RIGHT(s STRING, n INT)",
         "The last n characters.",
-        Forms(&[&[Param::Text, Param::Int]], Returns::FirstVarying),
+        Forms(&[&[Param::Text, Param::Int]], Returns::By(maybe_shorter)),
         |call| {
             Ok(call.text2::<Text, Int, _>(|s, n, out| {
                 let skip = s.chars().count().saturating_sub(usize::try_from(n).unwrap_or(0));

@@ -81,7 +81,9 @@ impl ConstraintEnforcerSpec {
         !t.nullable
             || length
             || match &t.kind {
-                TypeKind::Row(fields) => rows && fields.iter().any(|f| self.concerns(&f.data_type)),
+                TypeKind::Row(fields) | TypeKind::Structured(_, fields) => {
+                    rows && fields.iter().any(|f| self.concerns(&f.data_type))
+                }
                 TypeKind::Array(element) => collections && self.concerns(element),
                 TypeKind::Map(key, value) => {
                     collections && (self.concerns(key) || self.concerns(value))
@@ -264,7 +266,7 @@ impl ConstraintEnforcer {
         first: &mut First,
     ) {
         match &t.kind {
-            TypeKind::Row(fields) => {
+            TypeKind::Row(fields) | TypeKind::Structured(_, fields) => {
                 let rows = column.as_struct();
                 let mut inner: Vec<_> = (0..live.len())
                     .map(|row| live[row] && rows.is_valid(row))

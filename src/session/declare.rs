@@ -269,6 +269,18 @@ impl Session {
                 bound.data_type
             )));
         }
+        let source = matches!(
+            &bound.kind,
+            ExprKind::Call { function, .. } if function.name() == "SOURCE_WATERMARK"
+        );
+        let own = &schema_of(table, |c| c.name == *name).columns[0].data_type;
+        if !source && bound.data_type.kind.root_name() != own.kind.root_name() {
+            return refuse(Error::plan(format!(
+                "The watermark declaration's output data type '{}' is different from the time \
+                 field's data type '{own}'.",
+                bound.data_type
+            )));
+        }
         Ok(())
     }
 }

@@ -118,7 +118,12 @@ impl Session {
             Some(if entry.user { "true" } else { "false" }),
         );
         if extended {
-            push("kind", Some(&entry.doc.kind.to_string()));
+            let deterministic = entry.function.as_ref().is_none_or(|function| {
+                function.determinism(1) == crate::functions::Determinism::Deterministic
+            });
+            push("kind", Some(&entry.doc.kind.to_string().to_uppercase()));
+            push("requirements", Some("[]"));
+            push("is deterministic", Some(&deterministic.to_string()));
             push("signature", Some(entry.doc.signature.as_ref()));
             push("description", Some(entry.doc.summary.as_ref()));
         }

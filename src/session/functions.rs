@@ -6,6 +6,7 @@ use super::listing::Listing;
 use super::{Session, StatementResult};
 use crate::catalog::{FunctionDefinition, FunctionScope};
 use crate::error::{Error, Result, did_you_mean};
+use crate::functions::refused::refusal;
 use crate::plan::binder::object_parts;
 use crate::sql::ast::{CreateFunction, Drop};
 
@@ -94,7 +95,18 @@ impl Session {
         if drop.if_exists {
             return Ok(());
         }
-        Err(does_not_exist(&scope))
+        let error = does_not_exist(&scope);
+        match &scope {
+            FunctionScope::Permanent(path) | FunctionScope::Temporary(path)
+                if self.functions.hides(&path.name) =>
+            {
+                Err(error.hint(format!(
+                    "{0} is of the embedding program: DROP TEMPORARY SYSTEM FUNCTION {0}",
+                    path.name
+                )))
+            }
+            _ => Err(error),
+        }
     }
 
     /// Names for SHOW FUNCTIONS: the core module's as Flink lists them, and what users made.
@@ -125,6 +137,13 @@ impl Session {
         let error = Error::catalog(format!(
             "Function with the identifier '`{name}`' doesn't exist."
         ));
+        if let Some((reason, hint)) = refusal(name) {
+            return Error::catalog(format!(
+                "{} is not supported: {reason}",
+                name.to_uppercase()
+            ))
+            .hint(hint);
+        }
         match did_you_mean(name, self.functions.names()) {
             Some(close) => error.hint(format!("did you mean {close}?")),
             None => error.hint("SHOW FUNCTIONS lists what there is"),
@@ -233,3 +252,6 @@ fn does_not_exist(scope: &FunctionScope) -> Error {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,7 @@ use crate::catalog::{Catalog, CatalogEntry, ColumnKind, TableDefinition, ViewDef
 use crate::error::{Error, Result};
 use crate::plan::binder::object_parts;
 use crate::sql::unparse::{quoted, string_literal};
-use crate::types::{DataType, TypeKind};
+use crate::types::{DataType, RowField, TypeKind};
 
 /// What stands for the value of a secret.
 pub(super) const HIDDEN: &str = "******";
@@ -223,6 +223,14 @@ pub(super) fn catalog_type(catalog: &Catalog) -> String {
         .to_string()
 }
 
+fn serializable_fields(fields: &[RowField]) -> String {
+    let fields: Vec<_> = fields
+        .iter()
+        .map(|f| format!("{} {}", quoted(&f.name), serializable(&f.data_type)))
+        .collect();
+    fields.join(", ")
+}
+
 /// A type as a statement has it, without abbreviations.
 fn serializable(data_type: &DataType) -> String {
     let not_null = if data_type.nullable { "" } else { " NOT NULL" };
@@ -236,13 +244,12 @@ fn serializable(data_type: &DataType) -> String {
         TypeKind::Map(key, value) => {
             format!("MAP<{}, {}>", serializable(key), serializable(value))
         }
-        TypeKind::Row(fields) => {
-            let fields: Vec<_> = fields
-                .iter()
-                .map(|f| format!("{} {}", quoted(&f.name), serializable(&f.data_type)))
-                .collect();
-            format!("ROW<{}>", fields.join(", "))
-        }
+        TypeKind::Row(fields) => format!("ROW<{}>", serializable_fields(fields)),
+        TypeKind::Structured(class, fields) => format!(
+            "STRUCTURED<{}, {}>",
+            string_literal(class),
+            serializable_fields(fields)
+        ),
         kind => kind.to_string(),
     };
     format!("{kind}{not_null}")

@@ -13,7 +13,7 @@
 //! | Flink | AST |
 //! |---|---|
 //! | `TABLE(TUMBLE(..))` and `TUMBLE(..)` in `FROM` | `TableFactor::TableFunction { expr: Function }` |
-//! | `LATERAL TABLE(f(x))` | `TableFactor::Function { lateral: true, .. }` |
+//! | `LATERAL TABLE(f(x))` | `TableFactor::Function { lateral: true, .. }` whose only argument is the call |
 //! | `LATERAL (query)` | `TableFactor::Derived { lateral: true, .. }` |
 //! | `UNNEST(a) [WITH ORDINALITY]` | `TableFactor::UNNEST` |
 //! | `TABLE t` as a query | `SELECT * FROM t` |

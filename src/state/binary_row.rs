@@ -79,11 +79,12 @@ impl Layout {
             | TypeKind::VarChar(_)
             | TypeKind::Binary(_)
             | TypeKind::VarBinary(_)
-            | TypeKind::Variant => Self::Bytes,
+            | TypeKind::Variant
+            | TypeKind::Bitmap => Self::Bytes,
             TypeKind::Array(e) => Self::Array(element(e)),
             TypeKind::Map(k, v) => Self::Map(element(k), element(v)),
             TypeKind::Multiset(e) => Self::Map(element(e), Box::new(Self::Int32)),
-            TypeKind::Row(fields) => {
+            TypeKind::Row(fields) | TypeKind::Structured(_, fields) => {
                 Self::Row(fields.iter().map(|f| Self::of(&f.data_type.kind)).collect())
             }
         }

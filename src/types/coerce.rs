@@ -79,6 +79,17 @@ fn merge_kinds(a: &TypeKind, b: &TypeKind, rule: Rule) -> Option<TypeKind> {
             });
             T::Row(fields.collect::<Option<_>>()?)
         }
+        (T::Structured(class, x), T::Structured(other, y))
+            if class == other && x.len() == y.len() =>
+        {
+            let fields = x.iter().zip(y).map(|(x, y)| {
+                Some(RowField {
+                    name: x.name.clone(),
+                    data_type: merge(&[&x.data_type, &y.data_type], rule)?,
+                })
+            });
+            T::Structured(class.clone(), fields.collect::<Option<_>>()?)
+        }
         _ => return None,
     })
 }
@@ -148,7 +159,17 @@ pub fn comparison(equality: bool, a: &DataType, b: &DataType) -> Result<Comparis
             Err(incomparable(a, b))
         }
         (x, y) => {
-            if !equality && matches!(x, T::Array(_) | T::Map(..) | T::Multiset(_) | T::Row(_)) {
+            if !equality
+                && matches!(
+                    x,
+                    T::Array(_)
+                        | T::Map(..)
+                        | T::Multiset(_)
+                        | T::Row(_)
+                        | T::Structured(..)
+                        | T::Bitmap
+                )
+            {
                 return Err(Error::plan(format!(
                     "Comparable type expected, but was '{a}'"
                 )));
@@ -205,7 +226,7 @@ fn implicit(from: &TypeKind, to: &TypeKind) -> bool {
         (x, T::Timestamp(_) | T::TimestampLtz(_)) => x.is_timestamp(),
         (T::Array(x), T::Array(y)) | (T::Multiset(x), T::Multiset(y)) => implicit(&x.kind, &y.kind),
         (T::Map(k, v), T::Map(l, w)) => implicit(&k.kind, &l.kind) && implicit(&v.kind, &w.kind),
-        (T::Row(x), T::Row(y)) => {
+        (T::Row(x) | T::Structured(_, x), T::Row(y) | T::Structured(_, y)) => {
             x.len() == y.len()
                 && x.iter()
                     .zip(y)
@@ -247,7 +268,7 @@ fn explicit(from: &TypeKind, to: &TypeKind) -> bool {
         return true;
     }
     match (from, to) {
-        (T::Variant, _) | (_, T::Variant) => false,
+        (T::Variant, _) | (_, T::Variant | T::Bitmap) => false,
         (_, T::Char(_) | T::VarChar(_)) => true,
         (T::Boolean, x) | (x, T::Boolean) => x.is_numeric() || x.is_string(),
         (x, y) if x.is_numeric() && y.is_numeric() => true,
@@ -259,7 +280,7 @@ fn explicit(from: &TypeKind, to: &TypeKind) -> bool {
         (x, y) if x.is_timestamp() => y.is_temporal(),
         (T::Array(x), T::Array(y)) | (T::Multiset(x), T::Multiset(y)) => explicit(&x.kind, &y.kind),
         (T::Map(k, v), T::Map(l, w)) => explicit(&k.kind, &l.kind) && explicit(&v.kind, &w.kind),
-        (T::Row(x), T::Row(y)) => {
+        (T::Row(x) | T::Structured(_, x), T::Row(y) | T::Structured(_, y)) => {
             x.len() == y.len()
                 && x.iter()
                     .zip(y)

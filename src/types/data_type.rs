@@ -13,9 +13,10 @@
 //! | `TIMESTAMP(p)` | `Timestamp(unit)`: ms for p <= 3, us for p <= 6, else ns |
 //! | `TIMESTAMP_LTZ(p)` | the same with zone `UTC`; the value is the instant |
 //! | `INTERVAL YEAR TO MONTH`, `INTERVAL DAY TO SECOND` | `Interval(YearMonth)`, `Duration(Millisecond)` |
-//! | `ARRAY<T>`, `MAP<K, V>`, `ROW<..>` | `List`, `Map`, `Struct` |
+//! | `ARRAY<T>`, `MAP<K, V>`, `ROW<..>`, `STRUCTURED<..>` | `List`, `Map`, `Struct`, `Struct` |
 //! | `MULTISET<T>` | `Map` from `T` to its count, `Int32` |
 //! | `VARIANT` | `Utf8` holding JSON text |
+//! | `BITMAP` | `Binary` holding the portable form of [`crate::types::bitmap`] |
 
 use std::fmt;
 use std::sync::Arc;
@@ -77,8 +78,12 @@ pub enum TypeKind {
     Multiset(Box<DataType>),
     /// `ROW<name type, ...>`.
     Row(Vec<RowField>),
+    /// `STRUCTURED<'class', name type, ...>`: a row that carries the name of a class.
+    Structured(String, Vec<RowField>),
     /// `VARIANT`.
     Variant,
+    /// `BITMAP`, a set of 32-bit integers.
+    Bitmap,
 }
 
 /// A field of a `ROW`.
@@ -183,6 +188,15 @@ impl TypeKind {
         matches!(self, Self::IntervalYearMonth | Self::IntervalDayTime)
     }
 
+    /// The fields of a `ROW` or a structured type.
+    #[must_use]
+    pub fn fields(&self) -> Option<&[RowField]> {
+        match self {
+            Self::Row(fields) | Self::Structured(_, fields) => Some(fields),
+            _ => None,
+        }
+    }
+
     /// The number of characters or bytes that a string or binary type declares.
     #[must_use]
     pub fn length(&self) -> Option<u32> {
@@ -232,7 +246,9 @@ impl TypeKind {
             Self::Map(..) => "MAP",
             Self::Multiset(_) => "MULTISET",
             Self::Row(_) => "ROW",
+            Self::Structured(..) => "STRUCTURED_TYPE",
             Self::Variant => "VARIANT",
+            Self::Bitmap => "BITMAP",
         }
     }
 
@@ -250,7 +266,7 @@ impl TypeKind {
             Self::Double => ArrowType::Float64,
             Self::Decimal(p, s) => ArrowType::Decimal128(*p, i8::try_from(*s).unwrap_or(i8::MAX)),
             Self::Char(_) | Self::VarChar(_) | Self::Variant => ArrowType::Utf8,
-            Self::Binary(_) | Self::VarBinary(_) => ArrowType::Binary,
+            Self::Binary(_) | Self::VarBinary(_) | Self::Bitmap => ArrowType::Binary,
             Self::Date => ArrowType::Date32,
             Self::Time(_) => ArrowType::Time32(TimeUnit::Millisecond),
             Self::Timestamp(p) => ArrowType::Timestamp(timestamp_unit(*p), None),
@@ -262,7 +278,7 @@ impl TypeKind {
             }
             Self::Map(key, value) => map_type(&key.kind, &value.kind),
             Self::Multiset(element) => map_type(&element.kind, &Self::Int),
-            Self::Row(fields) => ArrowType::Struct(
+            Self::Row(fields) | Self::Structured(_, fields) => ArrowType::Struct(
                 fields
                     .iter()
                     .map(|f| Field::new(&f.name, f.data_type.to_arrow(), true))
@@ -321,6 +337,15 @@ impl From<TypeKind> for DataType {
     }
 }
 
+fn write_fields(fields: &[RowField], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (i, field) in fields.iter().enumerate() {
+        let comma = if i > 0 { ", " } else { "" };
+        let name = field.name.replace('`', "``");
+        write!(f, "{comma}`{name}` {}", field.data_type)?;
+    }
+    Ok(())
+}
+
 impl fmt::Display for TypeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -350,18 +375,16 @@ impl fmt::Display for TypeKind {
             Self::Multiset(e) => write!(f, "MULTISET<{e}>"),
             Self::Row(fields) => {
                 f.write_str("ROW<")?;
-                for (i, field) in fields.iter().enumerate() {
-                    let comma = if i > 0 { ", " } else { "" };
-                    write!(
-                        f,
-                        "{comma}`{}` {}",
-                        field.name.replace('`', "``"),
-                        field.data_type
-                    )?;
-                }
+                write_fields(fields, f)?;
+                f.write_str(">")
+            }
+            Self::Structured(class, fields) => {
+                write!(f, "STRUCTURED<'{}', ", class.replace('\'', "''"))?;
+                write_fields(fields, f)?;
                 f.write_str(">")
             }
             Self::Variant => f.write_str("VARIANT"),
+            Self::Bitmap => f.write_str("BITMAP"),
         }
     }
 }

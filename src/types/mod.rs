@@ -2,12 +2,14 @@
 //!
 //! - [`data_type`]: the logical types, their printed forms and their Arrow representation,
 //! - [`text`]: the two text forms of a value,
+//! - [`bitmap`]: the values of `BITMAP`,
 //! - [`calendar`]: dates and time zones,
 //! - [`cast`]: conversions between types,
 //! - [`coerce`]: which types meet in comparisons, unions, sinks and casts,
 //! - [`parse`], [`literal`]: text to values,
 //! - [`schema`]: named, typed columns with their time attributes.
 
+pub mod bitmap;
 pub mod calendar;
 pub mod cast;
 pub mod coerce;

@@ -255,8 +255,10 @@ impl Generator {
             | TypeKind::Map(..)
             | TypeKind::Multiset(_)
             | TypeKind::Row(_)
+            | TypeKind::Structured(..)
             | TypeKind::Null
-            | TypeKind::Variant => return Err(unsupported(data_type)),
+            | TypeKind::Variant
+            | TypeKind::Bitmap => return Err(unsupported(data_type)),
             _ => {
                 let count = (i128::from(end) - i128::from(start) + 1).unsigned_abs();
                 Kind::Sequence(start, u64::try_from(count).unwrap_or(u64::MAX))

@@ -77,9 +77,11 @@ impl Comparator {
         let form = match kind {
             TypeKind::Float => Form::Float,
             TypeKind::Double => Form::Double,
-            TypeKind::Array(_) | TypeKind::Map(..) | TypeKind::Multiset(_) | TypeKind::Row(_) => {
-                Form::Nested
-            }
+            TypeKind::Array(_)
+            | TypeKind::Map(..)
+            | TypeKind::Multiset(_)
+            | TypeKind::Row(_)
+            | TypeKind::Structured(..) => Form::Nested,
             _ => Form::Arrow,
         };
         Self { op, form }

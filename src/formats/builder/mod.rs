@@ -86,7 +86,9 @@ impl ColumnBuilder {
             TypeKind::Char(_) | TypeKind::VarChar(_) | TypeKind::Variant => {
                 Self::String(Bytes::new())
             }
-            TypeKind::Binary(_) | TypeKind::VarBinary(_) => Self::Binary(Bytes::new()),
+            TypeKind::Binary(_) | TypeKind::VarBinary(_) | TypeKind::Bitmap => {
+                Self::Binary(Bytes::new())
+            }
             TypeKind::Date => Self::Date(Primitive::new()),
             TypeKind::Time(_) => Self::Time(Primitive::new()),
             TypeKind::Timestamp(p) => Self::Timestamp(Primitive::new(), timestamp_unit(*p), false),
@@ -106,7 +108,7 @@ impl ColumnBuilder {
                 Box::new(Self::new(element)),
                 Box::new(Self::new(&TypeKind::Int.not_null())),
             ),
-            TypeKind::Row(fields) => Self::Row(
+            TypeKind::Row(fields) | TypeKind::Structured(_, fields) => Self::Row(
                 NullBufferBuilder::new(1024),
                 fields
                     .iter()

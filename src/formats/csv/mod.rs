@@ -200,7 +200,9 @@ fn check_types(schema: &Schema) -> Result<()> {
                 | TypeKind::Map(..)
                 | TypeKind::Multiset(_)
                 | TypeKind::Row(_)
+                | TypeKind::Structured(..)
                 | TypeKind::Variant
+                | TypeKind::Bitmap
                 | TypeKind::IntervalYearMonth
                 | TypeKind::IntervalDayTime
         )

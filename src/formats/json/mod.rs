@@ -144,8 +144,16 @@ pub(crate) fn check_types(schema: &Schema) -> Result<()> {
                     "JSON format doesn't support non-string as key type of map. The type is: {data_type}"
                 )));
             }
+            TypeKind::Bitmap => {
+                return Err(Error::options(format!(
+                    "JSON format doesn't support the type {data_type}"
+                ))
+                .hint("write BITMAP_TO_BYTES(b) or BITMAP_TO_ARRAY(b)"));
+            }
             TypeKind::Map(_, part) | TypeKind::Array(part) => check(part)?,
-            TypeKind::Row(fields) => fields.iter().try_for_each(|f| check(&f.data_type))?,
+            TypeKind::Row(fields) | TypeKind::Structured(_, fields) => {
+                fields.iter().try_for_each(|f| check(&f.data_type))?
+            }
             _ => {}
         }
         Ok(())

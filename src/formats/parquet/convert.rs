@@ -61,14 +61,17 @@ pub(super) fn fits(from: &ArrowType, to: &DataType) -> bool {
         },
         TypeKind::Map(key, value) => map_fits(from, key, value),
         TypeKind::Multiset(element) => map_fits(from, element, &TypeKind::Int.not_null()),
-        TypeKind::Row(fields) => match from {
+        TypeKind::Row(fields) | TypeKind::Structured(_, fields) => match from {
             ArrowType::Struct(found) => fields.iter().all(|f| {
                 let found = found.find(&f.name);
                 found.is_none_or(|(_, found)| fits(found.data_type(), &f.data_type))
             }),
             _ => false,
         },
-        TypeKind::Null | TypeKind::IntervalYearMonth | TypeKind::IntervalDayTime => false,
+        TypeKind::Null
+        | TypeKind::IntervalYearMonth
+        | TypeKind::IntervalDayTime
+        | TypeKind::Bitmap => false,
     }
 }
 
@@ -89,7 +92,7 @@ pub(super) fn convert(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
         return Ok(Arc::clone(array));
     }
     match (&to.kind, array.data_type()) {
-        (TypeKind::Row(fields), ArrowType::Struct(_)) => {
+        (TypeKind::Row(fields) | TypeKind::Structured(_, fields), ArrowType::Struct(_)) => {
             let found = array.as_struct();
             let columns = fields.iter().map(|f| match found.column_by_name(&f.name) {
                 Some(column) => convert(column, &f.data_type),

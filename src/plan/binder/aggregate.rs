@@ -63,6 +63,12 @@ impl PendingAggregate {
 }
 
 impl Binder<'_> {
+    /// Whether `name`, in upper case, is an aggregate function, built in or the user's.
+    pub(super) fn is_aggregate(&self, name: &str) -> bool {
+        self.functions.aggregate(name).is_some()
+            || (aggregates::is_aggregate(name) && !self.functions.hides(name))
+    }
+
     /// Binds an aggregate call and puts it aside.
     pub(super) fn bind_aggregate(
         &mut self,
@@ -155,7 +161,13 @@ impl Binder<'_> {
             .map(|a| self.fold(a.clone()))
             .collect::<Result<Vec<_>>>()?;
         let infos: Vec<Arg> = folded.iter().map(arg_info).collect();
-        let function = aggregates::resolve(name, &infos, context)?;
+        let function = match self.functions.aggregate(name) {
+            Some(user) => {
+                let types: Vec<_> = infos.iter().map(|a| a.data_type.clone()).collect();
+                AggregateFunction::user(user, &types)?
+            }
+            None => aggregates::resolve(name, &infos, context)?,
+        };
         let args = function
             .positions()
             .iter()

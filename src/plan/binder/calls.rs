@@ -26,7 +26,7 @@ impl Binder<'_> {
             return Ok(bound);
         }
         let grouping = matches!(name.as_str(), "GROUPING" | "GROUPING_ID" | "GROUP_ID");
-        if grouping || crate::aggregates::is_aggregate(&name) {
+        if grouping || self.is_aggregate(&name) {
             return self.bind_aggregate(&name, function, context);
         }
         if let Some(refusal) = over_only(&name) {
@@ -83,9 +83,23 @@ impl Binder<'_> {
                 self.call(&name, args)
             }
             _ => {
+                self.refuse_declared(&function.name)?;
                 let args = self.bind_all(&args, context)?;
                 self.call(&name, args)
             }
+        }
+    }
+
+    /// Refuses a function that only a class implements. Built-ins and the program's functions stand
+    /// before declared ones.
+    pub(super) fn refuse_declared(&self, name: &ast::ObjectName) -> Result<()> {
+        let parts = super::object_parts(name)?;
+        let known = parts
+            .last()
+            .is_some_and(|last| self.functions.entry(last).is_some());
+        match self.catalogs.find_function(&parts) {
+            Some(declared) if !known => Err(declared.cannot_run(&name.to_string())),
+            _ => Ok(()),
         }
     }
 

@@ -599,6 +599,32 @@ pub(crate) fn compare(op: CompareOp, left: Expr, right: Expr) -> Result<Expr> {
 
 /// Compares by the rules of `=` (`equality`) or by those of an order and of IN.
 fn compare_as(op: CompareOp, equality: bool, left: Expr, right: Expr) -> Result<Expr> {
+    if op == CompareOp::Eq
+        && let (Some(x), Some(y)) = (row_parts(&left), row_parts(&right))
+        && x.len() == y.len()
+    {
+        // rows written out are equal field by field: unknown if a NULL decides
+        let parts = x.iter().zip(y);
+        let parts = parts.map(|(x, y)| compare_values(op, equality, x.clone(), y.clone()));
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        let nullable = parts.iter().any(|part| part.data_type.nullable);
+        return Ok(Expr::new(
+            ExprKind::And(parts),
+            TypeKind::Boolean.with_nullable(nullable),
+        ));
+    }
+    compare_values(op, equality, left, right)
+}
+
+/// The fields of `ROW(..)`.
+fn row_parts(expr: &Expr) -> Option<&[Expr]> {
+    match &expr.kind {
+        ExprKind::Call { function, args } if function.name() == "ROW" => Some(args),
+        _ => None,
+    }
+}
+
+fn compare_values(op: CompareOp, equality: bool, left: Expr, right: Expr) -> Result<Expr> {
     // rows and arrays have no order, but may be members
     let equality = equality || op == CompareOp::Eq && is_nested(&left.data_type.kind);
     let common = coerce::comparison(equality, &left.data_type, &right.data_type)?;
@@ -635,7 +661,11 @@ fn compare_as(op: CompareOp, equality: bool, left: Expr, right: Expr) -> Result<
 fn is_nested(kind: &TypeKind) -> bool {
     matches!(
         kind,
-        TypeKind::Array(_) | TypeKind::Map(..) | TypeKind::Multiset(_) | TypeKind::Row(_)
+        TypeKind::Array(_)
+            | TypeKind::Map(..)
+            | TypeKind::Multiset(_)
+            | TypeKind::Row(_)
+            | TypeKind::Structured(..)
     )
 }
 

@@ -8,6 +8,7 @@ use super::scope::Scope;
 use super::{Binder, calls, object_parts};
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr};
+use crate::functions::refused::refusal;
 use crate::plan::logical::{JoinKind, LogicalNode, LogicalPlan, TableCall};
 use crate::types::{Column, Schema, TypeKind};
 
@@ -356,7 +357,7 @@ impl Binder<'_> {
         let collection = self.bind_expr(array, &mut context)?;
         let mut columns = match &collection.data_type.kind {
             TypeKind::Array(element) | TypeKind::Multiset(element) => match &element.kind {
-                TypeKind::Row(fields) => fields
+                TypeKind::Row(fields) | TypeKind::Structured(_, fields) => fields
                     .iter()
                     .map(|f| {
                         let nullable = f.data_type.nullable || element.nullable;
@@ -400,6 +401,11 @@ impl Binder<'_> {
             return Err(Error::plan(format!("'{factor}' is not supported in FROM")));
         };
         let name = calls::function_name(function);
+        let known = self.functions.table_function(&name);
+        if known.is_none() && refusal(&name).is_some() {
+            return Err(self.functions.unknown(&name, &[]));
+        }
+        self.refuse_declared(&function.name)?;
         let mut context = Context {
             clause: "LATERAL TABLE",
             ..Context::scalar(&left.scope)
@@ -408,7 +414,7 @@ impl Binder<'_> {
             .into_iter()
             .map(|a| self.bind_expr(a, &mut context))
             .collect::<Result<Vec<_>>>()?;
-        let Some(table_function) = self.functions.table_function(&name) else {
+        let Some(table_function) = known else {
             let types: Vec<_> = args.iter().map(|a| super::family(&a.data_type)).collect();
             return Err(Error::plan(format!(
                 "No match found for function signature {name}({})",

@@ -5,7 +5,7 @@ use sqlparser::ast::{self, WindowFrameBound, WindowFrameUnits, WindowType};
 
 use super::Binder;
 use super::expr::{Context, OVER_BASE};
-use crate::aggregates::{self, CallContext};
+use crate::aggregates::CallContext;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::plan::logical::{
@@ -113,7 +113,7 @@ impl Binder<'_> {
                 ))
                 .hint("rows after the current one are not known yet"));
             }
-            _ if aggregates::is_aggregate(name) => {
+            _ if self.is_aggregate(name) => {
                 let call = CallContext {
                     grouped: true,
                     filtered: false,

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result, did_you_mean};
 use crate::expr::{Expr, ExprKind};
-use crate::types::{Schema, TimeAttribute, TypeKind};
+use crate::types::{Schema, TimeAttribute};
 
 /// A column that can be named.
 #[derive(Debug, Clone)]
@@ -161,7 +161,7 @@ impl<'p> Scope<'p> {
 pub fn access_fields(expr: Expr, fields: &[String]) -> Result<Expr> {
     let mut expr = expr;
     for field in fields {
-        let TypeKind::Row(known) = &expr.data_type.kind else {
+        let Some(known) = expr.data_type.kind.fields() else {
             return Err(Error::plan(format!(
                 "Column '{field}' not found: {} has no fields",
                 expr.data_type.kind

@@ -12,7 +12,7 @@ use super::{Binder, expr};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, ExprKind};
 use crate::plan::logical::{LogicalPlan, SortKey};
-use crate::types::{Column, Schema, TypeKind};
+use crate::types::{Column, Schema};
 
 /// A bound block, with hidden columns for ORDER BY behind the visible ones.
 pub(super) struct BoundSelect {
@@ -347,7 +347,7 @@ enum OrderKey {
 }
 
 fn expand_row(row: Expr, items: &mut Vec<Item>) -> Result<()> {
-    let TypeKind::Row(fields) = &row.data_type.kind else {
+    let Some(fields) = row.data_type.kind.fields() else {
         return Err(Error::plan(format!(
             "{} is no ROW: '.*' needs one",
             row.data_type.kind
@@ -366,6 +366,12 @@ fn expand_row(row: Expr, items: &mut Vec<Item>) -> Result<()> {
 /// The name of a select item without alias: that of its column or field.
 fn default_name(e: &ast::Expr) -> Option<String> {
     match e {
+        // a field of what a call gives has no name of its own
+        ast::Expr::CompoundFieldAccess { root, .. }
+            if matches!(root.as_ref(), ast::Expr::Function(_)) =>
+        {
+            None
+        }
         ast::Expr::CompoundFieldAccess { access_chain, .. } => match access_chain.last() {
             Some(ast::AccessExpr::Dot(ast::Expr::Identifier(field))) => Some(field.value.clone()),
             _ => None,

@@ -1,8 +1,8 @@
 //! What stands in `FROM`: tables, subqueries, table functions and joins.
 
 use sqlparser::ast::{
-    Expr, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, ObjectName, TableAlias,
-    TableFactor, TableVersion, TableWithJoins,
+    Expr, FunctionArg, FunctionArgExpr, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
+    TableAlias, TableFactor, TableVersion, TableWithJoins,
 };
 
 use super::super::hints;
@@ -181,14 +181,13 @@ impl FlinkParser<'_> {
                 alias: None,
             });
         }
-        let args = match function.args {
-            FunctionArguments::List(list) => list.args,
-            _ => Vec::new(),
-        };
+        // the call stays whole: a name and arguments would have to be put together again
+        let name = function.name.clone();
+        let call = FunctionArgExpr::Expr(Expr::Function(function));
         Ok(TableFactor::Function {
             lateral: true,
-            name: function.name,
-            args,
+            name,
+            args: vec![FunctionArg::Unnamed(call)],
             with_ordinality: false,
             alias: None,
         })

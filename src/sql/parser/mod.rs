@@ -387,11 +387,6 @@ impl<'a> FlinkParser<'a> {
     }
 }
 
-/// A call of `name` without arguments.
-pub(super) fn bare_function(name: ObjectName) -> sqlparser::ast::Function {
-    build::function(name, Vec::new())
-}
-
 /// A call of `name`, for hints.
 pub(super) fn expr_call(name: Ident, args: Vec<Expr>) -> Expr {
     build::call_of(name, args)

@@ -171,7 +171,14 @@ impl FlinkParser<'_> {
             }
             "ROW" => self.row_type()?,
             "VARIANT" => Spelled::new(TypeKind::Variant, name),
-            "RAW" | "BITMAP" | "STRUCTURED" | "REAL" => {
+            "BITMAP" => Spelled::new(TypeKind::Bitmap, name),
+            "STRUCTURED" => self.structured_type()?,
+            "RAW" => {
+                return Err(Error::plan("Type is not supported: RAW")
+                    .at(start)
+                    .hint("its values are made by Java serializers; use BYTES or VARIANT"));
+            }
+            "REAL" => {
                 return Err(Error::plan(format!("Type is not supported: {name}")).at(start));
             }
             _ => {
@@ -279,6 +286,29 @@ impl FlinkParser<'_> {
         self.expect_symbol(">")?;
         argument.text = format!("{name}< {} >", argument.text);
         Ok(argument)
+    }
+
+    /// `STRUCTURED<'class', name type, ..>`.
+    fn structured_type(&mut self) -> Result<Spelled<TypeKind>> {
+        self.expect_symbol("<")?;
+        if self.peek().kind != TokenKind::String {
+            return Err(self.unexpected_of("the name of a class as a string", &[]));
+        }
+        let class = self.string_pieces();
+        let mut fields = Vec::new();
+        let mut text = format!("STRUCTURED< '{}'", class.replace('\'', "''"));
+        while self.take_symbol(",") {
+            let name = self.ident()?.value;
+            let spelled = self.spelled_type()?;
+            text.push_str(&format!(", {} {}", quoted(&name), spelled.text));
+            fields.push(RowField {
+                name,
+                data_type: spelled.of,
+            });
+        }
+        self.expect_symbol(">")?;
+        text.push_str(" >");
+        Ok(Spelled::new(TypeKind::Structured(class, fields), text))
     }
 
     /// `ROW<name type ['comment'], ..>` or the same in parentheses.

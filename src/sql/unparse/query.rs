@@ -1,9 +1,10 @@
 //! Queries, a clause a line.
 
 use sqlparser::ast::{
-    Distinct, Expr, GroupByExpr, JoinConstraint, JoinOperator, LimitClause, NamedWindowExpr,
-    ObjectName, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
-    SetOperator, SetQuantifier, TableAlias, TableFactor, TableVersion, TableWithJoins,
+    Distinct, Expr, FunctionArg, FunctionArgExpr, GroupByExpr, JoinConstraint, JoinOperator,
+    LimitClause, NamedWindowExpr, ObjectName, OrderByKind, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAlias, TableFactor,
+    TableVersion, TableWithJoins,
 };
 
 use super::super::hints;
@@ -276,15 +277,11 @@ impl Writer {
                 self.push(")");
                 self.alias(alias.as_ref());
             }
-            TableFactor::Function {
-                name, args, alias, ..
-            } => {
-                let mut call = super::super::parser::bare_function(name.clone());
-                if let sqlparser::ast::FunctionArguments::List(list) = &mut call.args {
-                    list.args.clone_from(args);
-                }
+            TableFactor::Function { args, alias, .. } => {
                 self.push("LATERAL TABLE(");
-                self.call(&call);
+                if let [FunctionArg::Unnamed(FunctionArgExpr::Expr(call))] = args.as_slice() {
+                    self.expr(call, 0, 0);
+                }
                 self.push(")");
                 self.alias(alias.as_ref());
             }

@@ -137,7 +137,7 @@ fn reads_text(from: &TypeKind, to: &TypeKind) -> bool {
         (T::Map(k, v), T::Map(l, w)) => {
             reads_text(&k.kind, &l.kind) || reads_text(&v.kind, &w.kind)
         }
-        (T::Row(x), T::Row(y)) => x
+        (T::Row(x) | T::Structured(_, x), T::Row(y) | T::Structured(_, y)) => x
             .iter()
             .zip(y)
             .any(|(x, y)| reads_text(&x.data_type.kind, &y.data_type.kind)),
@@ -162,7 +162,7 @@ fn plan(from: &TypeKind, to: &TypeKind, context: &Context) -> Result<Option<Conv
             let to = to.to_arrow();
             Some(Box::new(move |array| Ok(new_null_array(&to, array.len()))))
         }
-        (x, y) if x.is_string() && y.is_string() => text::string_to_string(x, y),
+        (x, y) if x.is_string() && y.is_string() => text::string_to_string(x, y, context),
         (x, y) if x.is_string() && y.is_binary() => Some(text::string_to_binary(y)),
         (x, y) if x.is_binary() && y.is_binary() => text::binary_to_binary(x, y),
         (x, y) if y.is_string() => Some(text::to_string(x, y, context)),

@@ -44,7 +44,10 @@ pub(super) fn convert(
             }
             map(element, None, to)?
         }
-        (TypeKind::Row(x), TypeKind::Row(y)) if x.len() == y.len() => {
+        (
+            TypeKind::Row(x) | TypeKind::Structured(_, x),
+            TypeKind::Row(y) | TypeKind::Structured(_, y),
+        ) if x.len() == y.len() => {
             let fields = x
                 .iter()
                 .zip(y)

@@ -30,11 +30,15 @@ enum Fit {
     Cut(usize),
     /// The same, and blanks are added up to the length (CHAR).
     Pad(usize),
+    /// Only blanks are added (CHAR under `table.exec.legacy-cast-behaviour`).
+    PadOnly(usize),
 }
 
 impl Fit {
-    fn of(to: &TypeKind) -> Self {
+    fn of(to: &TypeKind, legacy: bool) -> Self {
         match to {
+            TypeKind::Char(n) if legacy => Self::PadOnly(usize::try_from(*n).unwrap_or(usize::MAX)),
+            _ if legacy => Self::Free,
             TypeKind::Char(n) => Self::Pad(usize::try_from(*n).unwrap_or(usize::MAX)),
             TypeKind::VarChar(n) if *n < MAX_LENGTH => {
                 Self::Cut(usize::try_from(*n).unwrap_or(usize::MAX))
@@ -49,6 +53,7 @@ impl Fit {
             Self::Free => return (text, 0),
             Self::Cut(length) => (length, false),
             Self::Pad(length) => (length, true),
+            Self::PadOnly(length) => return (text, length.saturating_sub(text.chars().count())),
         };
         if text.len() <= length && !pad {
             return (text, 0);
@@ -99,9 +104,15 @@ impl Texts {
 
 /// Any value as text.
 pub(super) fn to_string(from: &TypeKind, to: &TypeKind, context: &Context) -> Convert {
-    let fit = Fit::of(to);
+    let legacy = context.env.legacy_cast;
+    let fit = Fit::of(to, legacy);
     let from = from.clone().nullable();
-    let printer = Printer::new(&from, Style::Cast, context.env.time_zone);
+    let style = if legacy {
+        Style::LegacyCast
+    } else {
+        Style::Cast
+    };
+    let printer = Printer::new(&from, style, context.env.time_zone);
     Box::new(move |array| {
         if matches!(fit, Fit::Free) {
             return print(&printer, array);
@@ -140,12 +151,16 @@ fn print(printer: &Printer, array: &ArrayRef) -> Result<ArrayRef> {
 }
 
 /// Text of another length; `None` if every value fits.
-pub(super) fn string_to_string(from: &TypeKind, to: &TypeKind) -> Option<Convert> {
-    let fit = Fit::of(to);
+pub(super) fn string_to_string(
+    from: &TypeKind,
+    to: &TypeKind,
+    context: &Context,
+) -> Option<Convert> {
+    let fit = Fit::of(to, context.env.legacy_cast);
     match fit {
         Fit::Free => return None,
         Fit::Cut(_) if from.length() <= to.length() => return None,
-        Fit::Cut(_) | Fit::Pad(_) => {}
+        Fit::Cut(_) | Fit::Pad(_) | Fit::PadOnly(_) => {}
     }
     Some(Box::new(move |array| {
         let mut texts = Texts::new(fit, array.len());

@@ -23,7 +23,7 @@ use chrono_tz::Tz;
 use self::hash_order::HashOrder;
 use self::temporal::Moment;
 use super::calendar::utc_offset;
-use super::{DataType, Schema, TypeKind};
+use super::{DataType, Schema, TypeKind, bitmap};
 use crate::changelog::ChangeBatch;
 
 /// Which of the two text forms.
@@ -33,6 +33,8 @@ pub enum Style {
     Row,
     /// As `CAST` makes a string of it.
     Cast,
+    /// As `CAST` did under `table.exec.legacy-cast-behaviour`: `true`, `(1,a)`, `null`.
+    LegacyCast,
 }
 
 /// Writes values of one type.
@@ -56,6 +58,7 @@ enum Form {
     Decimal(u8),
     Text,
     Bytes,
+    Bitmap,
     Date,
     Time(u8),
     Timestamp(u8),
@@ -65,6 +68,7 @@ enum Form {
     Array(Box<Printer>),
     Map(Box<Printer>, Box<Printer>, HashOrder),
     Row(Vec<Printer>),
+    Structured(Vec<Printer>),
 }
 
 impl Printer {
@@ -84,6 +88,7 @@ impl Printer {
             TypeKind::Decimal(_, scale) => Form::Decimal(*scale),
             TypeKind::Char(_) | TypeKind::VarChar(_) | TypeKind::Variant => Form::Text,
             TypeKind::Binary(_) | TypeKind::VarBinary(_) => Form::Bytes,
+            TypeKind::Bitmap => Form::Bitmap,
             TypeKind::Date => Form::Date,
             TypeKind::Time(p) => Form::Time(*p),
             TypeKind::Timestamp(p) => Form::Timestamp(*p),
@@ -100,6 +105,9 @@ impl Printer {
             TypeKind::Row(fields) => {
                 Form::Row(fields.iter().map(|f| *nested(&f.data_type)).collect())
             }
+            TypeKind::Structured(_, fields) => {
+                Form::Structured(fields.iter().map(|f| *nested(&f.data_type)).collect())
+            }
         };
         Self { style, zone, form }
     }
@@ -108,18 +116,18 @@ impl Printer {
     pub fn write(&self, array: &dyn Array, row: usize, out: &mut String) {
         if array.is_null(row) || matches!(self.form, Form::Null) {
             out.push_str(match self.style {
-                Style::Row => "null",
+                Style::Row | Style::LegacyCast => "null",
                 Style::Cast => "NULL",
             });
             return;
         }
-        let cast = self.style == Style::Cast;
+        let cast = self.style != Style::Row;
         match &self.form {
             Form::Null => {}
             Form::Boolean => {
                 let text = match (array.as_boolean().value(row), self.style) {
-                    (true, Style::Row) => "true",
-                    (false, Style::Row) => "false",
+                    (true, Style::Row | Style::LegacyCast) => "true",
+                    (false, Style::Row | Style::LegacyCast) => "false",
                     (true, Style::Cast) => "TRUE",
                     (false, Style::Cast) => "FALSE",
                 };
@@ -161,6 +169,7 @@ impl Printer {
                     list('[', bytes.len(), ']', out, signed);
                 }
             }
+            Form::Bitmap => bitmap::write(array.as_binary::<i32>().value(row), out),
             Form::Date => {
                 let days = array.as_primitive::<Date32Type>().value(row);
                 temporal::write_date(days.into(), out);
@@ -225,7 +234,15 @@ impl Printer {
                     value.write(values, i, out);
                 });
             }
-            Form::Row(fields) => {
+            Form::Structured(fields) if cast => {
+                let columns = array.as_struct();
+                list('(', fields.len(), ')', out, |f, out| {
+                    out.push_str(columns.fields()[f].name());
+                    out.push('=');
+                    fields[f].write(columns.column(f), row, out);
+                });
+            }
+            Form::Row(fields) | Form::Structured(fields) => {
                 let columns = array.as_struct();
                 self.write_fields(fields, columns, row, out);
             }
@@ -233,14 +250,15 @@ impl Printer {
     }
 
     fn write_fields(&self, fields: &[Printer], row: &StructArray, i: usize, out: &mut String) {
-        let open = match self.style {
+        let (open, part, close) = match self.style {
             Style::Row => {
                 out.push_str("+I");
-                ('[', ']')
+                ('[', ", ", ']')
             }
-            Style::Cast => ('(', ')'),
+            Style::Cast => ('(', ", ", ')'),
+            Style::LegacyCast => ('(', ",", ')'),
         };
-        list(open.0, fields.len(), open.1, out, |f, out| {
+        parted(open, fields.len(), part, close, out, |f, out| {
             fields[f].write(row.column(f), i, out);
         });
     }
@@ -269,12 +287,24 @@ fn list(
     len: usize,
     close: char,
     out: &mut String,
+    write: impl FnMut(usize, &mut String),
+) {
+    parted(open, len, ", ", close, out, write);
+}
+
+/// Items in brackets with `part` between them.
+fn parted(
+    open: char,
+    len: usize,
+    part: &str,
+    close: char,
+    out: &mut String,
     mut write: impl FnMut(usize, &mut String),
 ) {
     out.push(open);
     for i in 0..len {
         if i > 0 {
-            out.push_str(", ");
+            out.push_str(part);
         }
         write(i, out);
     }
