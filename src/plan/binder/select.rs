@@ -259,6 +259,11 @@ impl Binder<'_> {
                 return self.refuse(item, "several aliases for one expression");
             }
         };
+        if is_null_literal(ast) {
+            let error = Error::plan("Illegal use of 'NULL'")
+                .hint("give the column a type: CAST(NULL AS INT)");
+            return self.located(ast, Err(error));
+        }
         let expr = self.bind_expr(ast, context)?;
         let name = name.unwrap_or_else(|| format!("EXPR${}", items.len()));
         items.push(Item { name, expr });
@@ -429,5 +434,13 @@ fn refuse_foreign_clauses(select: &ast::Select) -> Result<()> {
     match found.iter().find(|(is, _)| *is) {
         Some((_, clause)) => Err(Error::plan(format!("{clause} is not part of Flink SQL"))),
         None => Ok(()),
+    }
+}
+
+fn is_null_literal(e: &ast::Expr) -> bool {
+    match e {
+        ast::Expr::Nested(inner) => is_null_literal(inner),
+        ast::Expr::Value(value) => matches!(value.value, ast::Value::Null),
+        _ => false,
     }
 }

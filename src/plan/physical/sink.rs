@@ -67,10 +67,10 @@ impl Planner<'_> {
             .unwrap_or_default();
         let upsert = accepted.update_after && !accepted.update_before;
         let keys = upsert_keys(&built);
-        let action = self.conflict_action(target, &built, &primary_key, &keys, upsert)?;
+        let action = self.conflict_action(target, &built, &primary_key, &keys, accepted)?;
         // a sink whose key is not exactly the query's upsert key needs the old rows to delete them
         let same_key = primary_key.is_empty() || keys.iter().any(|key| same_set(key, &primary_key));
-        let needs_before = accepted.update_before || action.is_some() || !same_key;
+        let needs_before = accepted.update_before || !same_key;
         let mut plan = changelog::settle(built, needs_before || !upsert);
         let enforcer = crate::plan::translate::constraint_spec(&plan.schema, table, self.config);
         if enforcer.is_needed() {
@@ -112,7 +112,7 @@ impl Planner<'_> {
         plan: &StreamPlan,
         primary_key: &[usize],
         keys: &[Key],
-        upsert: bool,
+        accepted: ChangelogMode,
     ) -> Result<Option<ConflictAction>> {
         let setting = self
             .config
@@ -131,8 +131,7 @@ impl Planner<'_> {
         if setting.eq_ignore_ascii_case("FORCE") {
             return Ok(Some(action.unwrap_or(ConflictAction::Deduplicate)));
         }
-        let differs =
-            upsert && !plan.mode.is_append() && !keys.iter().any(|key| is_subset(key, primary_key));
+        let differs = !accepted.is_append() && !keys.iter().any(|key| is_subset(key, primary_key));
         if setting.eq_ignore_ascii_case("NONE") || !differs {
             return Ok(None);
         }

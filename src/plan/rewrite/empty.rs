@@ -1,8 +1,9 @@
 //! Relations that can have no rows: what a constant condition keeps out is not read at all.
 
-use crate::expr::Expr;
-use crate::plan::logical::{LogicalNode, LogicalPlan};
 use datafusion::common::ScalarValue;
+
+use crate::expr::Expr;
+use crate::plan::logical::{AggregateCall, JoinKind, LogicalNode, LogicalPlan};
 
 /// The plan with an empty relation in place of every filter that is never true, and of projections
 /// and filters of those.
@@ -17,15 +18,47 @@ pub(super) fn without_empty(mut plan: LogicalPlan) -> LogicalPlan {
         );
         *input = without_empty(below);
     }
-    let empty = match &plan.node {
-        LogicalNode::Filter { input, predicate } => is_never_true(predicate) || is_empty(input),
-        LogicalNode::Project { input, .. } => is_empty(input),
-        _ => false,
+    let rows = match &plan.node {
+        LogicalNode::Filter { input, predicate } if is_never_true(predicate) || is_empty(input) => {
+            Vec::new()
+        }
+        LogicalNode::Project { input, .. } | LogicalNode::Sort { input, .. } if is_empty(input) => {
+            Vec::new()
+        }
+        LogicalNode::Join {
+            left,
+            right,
+            kind: JoinKind::Inner | JoinKind::Semi,
+            ..
+        } if is_empty(left) || is_empty(right) => Vec::new(),
+        LogicalNode::Aggregate {
+            input, keys, calls, ..
+        } if is_empty(input) => match keys.as_slice() {
+            [] => match of_no_rows(calls) {
+                Some(row) => vec![row],
+                None => return plan,
+            },
+            _ => Vec::new(),
+        },
+        _ => return plan,
     };
-    if empty {
-        plan.node = LogicalNode::Values { rows: Vec::new() };
-    }
+    plan.node = LogicalNode::Values { rows };
     plan
+}
+
+/// What aggregates of no rows are, where that is known.
+fn of_no_rows(calls: &[AggregateCall]) -> Option<Vec<Expr>> {
+    let value = |call: &AggregateCall| {
+        let value = match call.function.name() {
+            "COUNT" => ScalarValue::Int64(Some(0)),
+            _ if call.data_type.nullable => {
+                ScalarValue::try_from(&call.data_type.to_arrow()).ok()?
+            }
+            _ => return None,
+        };
+        Some(Expr::literal(value, call.data_type.clone()))
+    };
+    calls.iter().map(value).collect()
 }
 
 fn is_empty(plan: &LogicalPlan) -> bool {
