@@ -10,6 +10,10 @@ visible() { find "$1/out" -name 'part-*' 2>/dev/null | wc -l; }
 hidden() { find "$1/out" -name '.part-*' -size +0 2>/dev/null | wc -l; }
 
 demonstrate() { # mode, guarantee of the sink
+  if ! "$ebbflow" run -e "SET 'execution.checkpointing.mode' = '$1'" > /dev/null 2>&1; then
+    printf '%-14s this version does not know it\n' "$1"
+    return
+  fi
   local dir killed; dir="$(mktemp -d)"
   sed "s|DIR|$dir|g; s|MODE|$1|; s|SINK|$2|" job.sql > "$dir/job.sql"
   for kill in 0 1 2; do
