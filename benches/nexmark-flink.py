@@ -96,7 +96,7 @@ CREATE TABLE file (
 ) WITH ('connector' = 'filesystem', 'path' = '{folder}/events', 'format' = 'json');
 INSERT INTO file SELECT event_type, person, auction, bid FROM nexmark;
 """
-    subprocess.run([binary(), "run", "-e", script], check=True)
+    subprocess.run([binary(), "run", "-"], input=script, text=True, check=True)
     files = [f for f in (folder / "events").iterdir() if not f.name.startswith((".", "_"))]
     size = sum(f.stat().st_size for f in files)
     reading = f") WITH ('connector' = 'filesystem', 'path' = '{folder}/events', 'format' = 'json');\n\n"

@@ -10,6 +10,7 @@ mod queries;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use self::queries::names;
 
@@ -88,7 +89,9 @@ struct Workspace(PathBuf);
 
 impl Workspace {
     fn new() -> Result<Self> {
-        let name = format!("ebbflow-nexmark-{}", std::process::id());
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ebbflow-nexmark-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder)
             .map_err(|e| Error::connector(format!("cannot make {}: {e}", folder.display())))?;

@@ -47,12 +47,12 @@ pub(super) fn build_over(
             );
         }
     };
+    // a frame of rows of a table that is updated goes beyond Flink
+    let extension = matches!(frame, OverFrame::Rows(Some(_))) && !input.mode.is_append();
     let order = match time {
-        Some((TimeAttribute::Rowtime, column)) => OverOrder::Rowtime(column),
+        Some((TimeAttribute::Rowtime, column)) if !extension => OverOrder::Rowtime(column),
         Some((TimeAttribute::Proctime, _)) => OverOrder::Proctime,
-        None => {
-            // a frame of rows of a table that is updated goes beyond Flink
-            let extension = matches!(frame, OverFrame::Rows(_)) && !input.mode.is_append();
+        _ => {
             if !extension && !matches!(frame, OverFrame::Rows(None) | OverFrame::Range(None)) {
                 return Err(Error::plan(
                     "Non-time attribute sort is not supported for bounded OVER window.",

@@ -595,3 +595,61 @@ fn set_filters(plan: &mut LogicalPlan, filters: &[Option<ValueFilter>]) {
     }
     set(plan, &mut filters.iter());
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::session::{Session, StatementResult};
+
+    const DDL: &str = include_str!("../../../examples/nexmark/ddl.sql");
+
+    /// The scans of the job of `INSERT INTO s` of the query, with the rows that each read.
+    fn scans(columns: &str, query: &str) -> Vec<(String, u64)> {
+        let mut session = Session::new();
+        let ddl = DDL.replace("${EVENTS_NUM}", "1000");
+        for statement in crate::sql::script::Script::split(&ddl).all() {
+            session.execute(statement.text).unwrap();
+        }
+        let sink = format!("CREATE TABLE s ({columns}) WITH ('connector' = 'blackhole')");
+        session.execute(&sink).unwrap();
+        let StatementResult::Job(job) = session.execute(&format!("INSERT INTO s {query}")).unwrap()
+        else {
+            panic!("an INSERT is a job");
+        };
+        job.wait().unwrap();
+        let vertices = job.handle().metrics().iter();
+        let scans = vertices.filter(|v| v.name == "TableSourceScan");
+        scans
+            .map(|v| {
+                let (_, read) = v.description.split_once("nexmark").unwrap();
+                (read.to_string(), v.metrics.records_out.get())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_source_is_asked_for_fields_and_for_the_rows_that_are_looked_at() {
+        // 920 bids, and the first event of all, at which a watermark is emitted
+        let read = ", filter=[event_type IN (2)]]], fields=[bid_price, event_type, \
+            person_dateTime, auction_dateTime, bid_dateTime])";
+        let scans = scans("p BIGINT", "SELECT price FROM bid");
+        assert_eq!(scans, [(read.to_string(), 921)]);
+    }
+
+    #[test]
+    fn two_views_of_a_table_read_it_once() {
+        let scans = scans(
+            "a BIGINT, p BIGINT",
+            "SELECT A.id, B.price FROM auction A JOIN bid B ON A.id = B.auction WHERE A.category = 10",
+        );
+        assert_eq!(scans.len(), 1, "{scans:?}");
+        assert!(scans[0].0.contains("IN (1, 2)"), "{scans:?}");
+        assert_eq!(scans[0].1, 981);
+    }
+
+    #[test]
+    fn without_a_filter_all_rows_are_read() {
+        let scans = scans("p BIGINT", "SELECT bid.price FROM nexmark");
+        assert_eq!(scans[0].1, 1000, "{scans:?}");
+        assert!(!scans[0].0.contains("filter"), "{scans:?}");
+    }
+}
