@@ -3,6 +3,8 @@
 //!
 //!     cargo run --example checkpoints
 
+#![allow(clippy::print_stdout)] // what an example shows
+
 use std::path::Path;
 use std::time::Duration;
 

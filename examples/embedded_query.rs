@@ -2,6 +2,8 @@
 //!
 //!     cargo run --example embedded_query
 
+#![allow(clippy::print_stdout)] // what an example shows
+
 use ebbflow::error::Result;
 use ebbflow::session::Session;
 

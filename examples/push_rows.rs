@@ -2,6 +2,8 @@
 //!
 //!     cargo run --example push_rows
 
+#![allow(clippy::print_stdout)] // what an example shows
+
 use ebbflow::error::Result;
 use ebbflow::session::{DynamicTable, Query, Session};
 

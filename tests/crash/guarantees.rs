@@ -42,9 +42,12 @@ fn visible(at: &Workplace) -> usize {
     at.visible("out").len()
 }
 
+/// Lines, and how often each.
+type Counted = Vec<(String, i64)>;
+
 /// Runs to the end, killed each time that `sign` is seen. Answers what is missing, and what is there
 /// too often.
-fn run(mode: &str, sink: &str, sign: Sign) -> (Vec<(String, i64)>, Vec<(String, i64)>) {
+fn run(mode: &str, sink: &str, sign: Sign) -> (Counted, Counted) {
     let at = workplace(mode, sink);
     for kill in 0..KILLS {
         let mut process = at.start();

@@ -62,7 +62,7 @@ pub(super) fn as_exists(conjunct: &ast::Expr, negated: bool) -> Result<Option<as
     select.selection = Some(selection);
     for from in &mut select.from {
         if let ast::TableFactor::Derived { subquery, .. } = &mut from.relation {
-            subquery.clone_from(query);
+            **subquery = query.clone();
         }
     }
     Ok(Some(ast::Expr::Exists {
@@ -89,7 +89,7 @@ pub(super) fn as_in(left: &ast::Expr, op: &Op, query: &ast::Query, all: bool) ->
 ///
 /// # Errors
 /// When it is something else.
-pub(super) fn subquery(right: &ast::Expr) -> Result<&Box<ast::Query>> {
+pub(super) fn subquery(right: &ast::Expr) -> Result<&ast::Query> {
     match right {
         ast::Expr::Subquery(query) => Ok(query),
         ast::Expr::Nested(inner) => subquery(inner),
