@@ -74,9 +74,26 @@ const CHECKED: &[(&str, Kind)] = &[
     ("execution.checkpointing.timeout", Kind::Duration),
     (
         "execution.checkpointing.mode",
-        Kind::OneOf(&["EXACTLY_ONCE", "AT_LEAST_ONCE"]),
+        Kind::OneOf(&["EXACTLY_ONCE", "AT_LEAST_ONCE", "AT_MOST_ONCE"]),
     ),
+    (
+        "execution.checkpointing.tolerable-failed-checkpoints",
+        Kind::Int,
+    ),
+    (
+        "execution.checkpointing.externalized-checkpoint-retention",
+        Kind::OneOf(&[
+            "RETAIN_ON_CANCELLATION",
+            "DELETE_ON_CANCELLATION",
+            "NO_EXTERNALIZED_CHECKPOINTS",
+        ]),
+    ),
+    ("execution.state-recovery.fresh", Kind::Bool),
     ("execution.checkpointing.num-retained", Kind::Int),
+    (
+        "execution.state-recovery.ignore-unclaimed-state",
+        Kind::Bool,
+    ),
     ("parallelism.default", Kind::Int),
     ("pipeline.max-parallelism", Kind::Int),
     ("pipeline.auto-watermark-interval", Kind::Duration),

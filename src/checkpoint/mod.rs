@@ -16,13 +16,19 @@
 //!
 //! The runtime takes checkpoints and restores them; this module knows neither tasks nor threads.
 
+mod claims;
+mod control_file;
 mod file;
 mod memory;
+mod recovery;
 mod restore;
 
-pub use file::FileStore;
+pub use claims::{Claim, Claims, Unclaimed};
+pub use control_file::{ControlFile, StopCommand};
+pub use file::{CheckpointInfo, FileStore, VertexInfo};
 pub use memory::MemoryStore;
-pub use restore::{check_uids, lowest, operator_state, positions, writer_states};
+pub use recovery::Recovery;
+pub use restore::{lowest, operator_state, positions, writer_states};
 
 use std::fmt;
 
@@ -88,15 +94,14 @@ impl SubtaskSnapshot {
         !(self.operator.tables.is_empty()
             && self.operator.watermark.is_none()
             && self.positions.is_empty()
-            && self.writer.is_empty()
-            && self.committables.is_empty())
+            && self.writer.is_empty())
     }
 
     /// Whether it is worth keeping.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let moved = self.input_watermark.is_some() || self.output_watermark.is_some();
-        !(self.ended || moved || self.holds_state())
+        !(self.ended || moved || self.holds_state()) && self.committables.is_empty()
     }
 }
 
@@ -120,9 +125,17 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// When that cannot be made durable.
     fn mark_committed(&self, epoch: u64) -> Result<()>;
 
-    /// Removes all checkpoints: the job has finished.
+    /// Removes all checkpoints.
     ///
     /// # Errors
     /// When they cannot be removed.
     fn clear(&self) -> Result<()>;
+
+    /// Removes all checkpoints, and remembers that the job has finished.
+    ///
+    /// # Errors
+    /// When that cannot be made durable.
+    fn finish(&self) -> Result<()> {
+        self.clear()
+    }
 }

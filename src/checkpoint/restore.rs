@@ -6,36 +6,11 @@ use std::sync::Arc;
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 
-use super::{Checkpoint, SubtaskSnapshot};
+use super::SubtaskSnapshot;
 use crate::connectors::SplitPosition;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::state::key_group::{key_groups, owner};
 use crate::state::snapshot::{RestoreState, StateTable};
-
-/// Checks that a job whose vertices have these uids and signatures can take up `checkpoint`.
-///
-/// # Errors
-/// When state would be lost or does not fit; says which.
-pub fn check_uids(checkpoint: &Checkpoint, vertices: &BTreeMap<String, &str>) -> Result<()> {
-    let saved = checkpoint.vertices.iter();
-    for saved in saved.filter(|v| v.subtasks.iter().any(SubtaskSnapshot::holds_state)) {
-        let Some(signature) = vertices.get(&saved.uid) else {
-            return Err(Error::checkpoint(format!(
-                "checkpoint {} holds state of {} '{}', which the job does not have",
-                checkpoint.epoch, saved.name, saved.uid
-            ))
-            .hint("start from an empty checkpoint directory, or run the statements unchanged"));
-        };
-        if *signature != saved.signature {
-            return Err(Error::checkpoint(format!(
-                "the state of {} '{}' in checkpoint {} does not fit:\n  saved: {}\n  now:   {signature}",
-                saved.name, saved.uid, checkpoint.epoch, saved.signature
-            ))
-            .hint("start from an empty checkpoint directory, or run the statements unchanged"));
-        }
-    }
-    Ok(())
-}
 
 /// The lowest watermark of all subtasks; `None` if one has none.
 #[must_use]
@@ -124,7 +99,6 @@ mod tests {
     use arrow::datatypes::Int64Type;
 
     use super::*;
-    use crate::checkpoint::VertexCheckpoint;
     use crate::state::snapshot::OperatorSnapshot;
 
     fn table(values: &[i64]) -> RecordBatch {
@@ -178,28 +152,5 @@ mod tests {
         assert_eq!(writer_states(&saved, 0, 3), [[1], [4]]);
         assert_eq!(writer_states(&saved, 2, 3), [[3]]);
         assert_eq!(writer_states(&saved[..1], 1, 3), Vec::<Vec<u8>>::new());
-    }
-
-    #[test]
-    fn lost_or_changed_state_is_refused() {
-        let checkpoint = Checkpoint {
-            epoch: 4,
-            committed: true,
-            vertices: vec![VertexCheckpoint {
-                uid: "agg-1".into(),
-                name: "GroupAggregate".into(),
-                signature: "k BIGINT".into(),
-                subtasks: vec![snapshot(&[1], &[], 0)],
-            }],
-        };
-        let check = |vertices: &[(&str, &'static str)]| {
-            let vertices = vertices.iter().map(|(uid, s)| ((*uid).to_string(), *s));
-            check_uids(&checkpoint, &vertices.collect())
-        };
-        check(&[("agg-1", "k BIGINT"), ("new", "")]).unwrap();
-        let lost = check(&[("agg-2", "")]).unwrap_err();
-        assert!(lost.to_string().contains("'agg-1'"), "{lost}");
-        let changed = check(&[("agg-1", "k INT")]).unwrap_err();
-        assert!(changed.to_string().contains("now:   k INT"), "{changed}");
     }
 }

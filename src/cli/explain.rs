@@ -8,8 +8,19 @@ use crate::session::{Session, StatementResult};
 use crate::sql::script::{Script, ScriptStatement};
 use crate::sql::{FlinkParser, Statement};
 
+/// What is shown of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// The operators.
+    Plan,
+    /// The operators with the kinds of changes on every edge.
+    ChangelogMode,
+    /// The state that a checkpoint holds of it.
+    State,
+}
+
 /// Prints the plans; says whether all went well. Errors have been reported.
-pub(super) fn explain(text: &Text, changelog_mode: bool, common: &Common) -> bool {
+pub(super) fn explain(text: &Text, detail: Detail, common: &Common) -> bool {
     let mut session = match common.session(ConnectorContext::default()) {
         Ok(session) => session,
         Err(e) => {
@@ -18,7 +29,7 @@ pub(super) fn explain(text: &Text, changelog_mode: bool, common: &Common) -> boo
         }
     };
     for statement in Script::split(&text.sql).all() {
-        if let Err(e) = one(&mut session, statement, changelog_mode) {
+        if let Err(e) = one(&mut session, statement, detail) {
             report(
                 &e.shifted(statement.offset),
                 &text.sql,
@@ -31,13 +42,21 @@ pub(super) fn explain(text: &Text, changelog_mode: bool, common: &Common) -> boo
 }
 
 #[allow(clippy::print_stdout)] // the command's output
-fn one(session: &mut Session, statement: ScriptStatement<'_>, modes: bool) -> Result<()> {
-    let prefix = match FlinkParser::parse_statement(statement.text)? {
-        Statement::Query(_) | Statement::Insert(_) | Statement::StatementSet(_) if modes => {
-            "EXPLAIN CHANGELOG_MODE "
+fn one(session: &mut Session, statement: ScriptStatement<'_>, detail: Detail) -> Result<()> {
+    let parsed = FlinkParser::parse_statement(statement.text)?;
+    let prefix = match (&parsed, detail) {
+        (Statement::Quit, _) => return Ok(()),
+        (Statement::Query(_) | Statement::Insert(_) | Statement::StatementSet(_), detail) => {
+            match detail {
+                Detail::Plan => "EXPLAIN ",
+                Detail::ChangelogMode => "EXPLAIN CHANGELOG_MODE ",
+                Detail::State => {
+                    let lines = session.explain_state(&parsed)?;
+                    println!("{}\n", lines.join("\n"));
+                    return Ok(());
+                }
+            }
         }
-        Statement::Query(_) | Statement::Insert(_) | Statement::StatementSet(_) => "EXPLAIN ",
-        Statement::Quit => return Ok(()),
         _ => "",
     };
     // EXECUTE is no part of what EXPLAIN takes

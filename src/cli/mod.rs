@@ -4,10 +4,12 @@
 //! - [`explain`]: shows plans,
 //! - [`test`]: runs test files,
 //! - [`nexmark`]: runs the queries of the benchmark,
+//! - [`stop`], [`checkpoints`]: look after jobs of other processes,
 //! - [`shell`]: one statement and what it shows, shared with the REPL,
 //! - [`standstill`]: says which watermark a query waits for,
 //! - [`tableau`], [`live`], [`progress`], [`signals`], [`settings`]: what these are made of.
 
+mod checkpoints;
 mod explain;
 mod live;
 mod nexmark;
@@ -17,6 +19,7 @@ mod settings;
 pub(crate) mod shell;
 pub(crate) mod signals;
 mod standstill;
+mod stop;
 pub(crate) mod tableau;
 mod test;
 
@@ -26,6 +29,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use self::explain::Detail;
 use self::run::Text;
 use crate::connectors::registry::ConnectorContext;
 use crate::error::{Error, Result};
@@ -58,6 +62,33 @@ pub(crate) struct Common {
     quiet: bool,
 }
 
+/// Where the jobs of a run begin.
+#[derive(Debug, Args)]
+struct RecoveryArguments {
+    /// Forgets the checkpoints of former runs: jobs start from the beginning.
+    #[arg(long)]
+    fresh: bool,
+    /// Jobs without checkpoints of their own begin with this savepoint.
+    #[arg(short = 's', long = "from-savepoint", value_name = "PATH")]
+    savepoint: Option<String>,
+    /// Drops state of a checkpoint that has no place in the statements any more.
+    #[arg(short = 'n', long)]
+    allow_non_restored_state: bool,
+}
+
+impl RecoveryArguments {
+    /// As settings.
+    fn settings(&self) -> Vec<(String, String)> {
+        let set =
+            |key: &str, value: &str| (format!("execution.state-recovery.{key}"), value.into());
+        let fresh = self.fresh.then(|| set("fresh", "true"));
+        let path = self.savepoint.as_deref().map(|path| set("path", path));
+        let ignore = self.allow_non_restored_state;
+        let ignore = ignore.then(|| set("ignore-unclaimed-state", "true"));
+        fresh.into_iter().chain(path).chain(ignore).collect()
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Runs a script: its statements in order, then its jobs to their end.
@@ -71,6 +102,8 @@ enum Command {
         /// Prints each statement with what it gave, in a form to compare.
         #[arg(long)]
         transcript: bool,
+        #[command(flatten)]
+        recovery: RecoveryArguments,
     },
     /// Starts the interactive prompt; so does no command at all.
     Repl,
@@ -82,6 +115,25 @@ enum Command {
     },
     /// Runs the queries of the Nexmark benchmark and shows what they took.
     Nexmark(nexmark::Options),
+    /// Stops running jobs with a last checkpoint, from which they can go on.
+    Stop {
+        /// The checkpoint directory of a job, or the folder of several.
+        directory: PathBuf,
+        /// Lets sources end and windows fire: for jobs that are not to go on.
+        #[arg(long)]
+        drain: bool,
+        /// Does not wait until they have stopped.
+        #[arg(long)]
+        no_wait: bool,
+    },
+    /// Lists the checkpoints of jobs: age, size and positions.
+    Checkpoints {
+        /// The checkpoint directory of a job, or the folder of several.
+        directory: PathBuf,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Shows the plans of a script's queries without running them.
     Explain {
         /// The script; - is standard input.
@@ -89,6 +141,9 @@ enum Command {
         /// With the kinds of changes on every edge.
         #[arg(long)]
         changelog_mode: bool,
+        /// The state that checkpoints hold: uids, and what must agree for it to be restored.
+        #[arg(long, conflicts_with = "changelog_mode")]
+        state: bool,
     },
 }
 
@@ -134,31 +189,49 @@ impl Common {
 /// Runs the command line of the process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let Arguments { command, common } = Arguments::parse();
+    let Arguments {
+        command,
+        mut common,
+    } = Arguments::parse();
     common.start_logging();
     let well = match command {
         Some(Command::Run {
             file,
             sql,
             transcript,
-        }) => with_text(file.as_ref(), &sql, |text| {
-            if transcript {
-                print_transcript(text, &common)
-            } else {
-                run::run(text, &common)
-            }
-        }),
+            recovery,
+        }) => {
+            common.settings.extend(recovery.settings());
+            with_text(file.as_ref(), &sql, |text| {
+                if transcript {
+                    print_transcript(text, &common)
+                } else {
+                    run::run(text, &common)
+                }
+            })
+        }
+        Some(Command::Stop {
+            directory,
+            drain,
+            no_wait,
+        }) => reported(stop::stop(&directory, drain, no_wait)),
+        Some(Command::Checkpoints { directory, json }) => {
+            reported(checkpoints::list(&directory, json))
+        }
         Some(Command::Explain {
             file,
             changelog_mode,
+            state,
         }) => with_text(Some(&file), &[], |text| {
-            explain::explain(text, changelog_mode, &common)
+            let detail = match (changelog_mode, state) {
+                (true, _) => Detail::ChangelogMode,
+                (_, true) => Detail::State,
+                _ => Detail::Plan,
+            };
+            explain::explain(text, detail, &common)
         }),
         Some(Command::Nexmark(options)) => nexmark::nexmark(&options, &common),
-        Some(Command::Test { paths }) => test::test(&paths, common.quiet).unwrap_or_else(|e| {
-            report(&e, "", None);
-            false
-        }),
+        Some(Command::Test { paths }) => reported(test::test(&paths, common.quiet)),
         None | Some(Command::Repl) => match common.session(ConnectorContext::default()) {
             Ok(session) => crate::repl::run(session),
             Err(e) => {
@@ -172,6 +245,14 @@ pub fn main() -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// Whether all went well; an error is reported.
+fn reported(result: Result<bool>) -> bool {
+    result.unwrap_or_else(|e| {
+        report(&e, "", None);
+        false
+    })
 }
 
 fn with_text(file: Option<&PathBuf>, sql: &[String], run: impl FnOnce(&Text) -> bool) -> bool {

@@ -12,6 +12,7 @@ use super::{Common, report};
 use crate::connectors::console::Console;
 use crate::connectors::registry::ConnectorContext;
 use crate::error::{Error, Result};
+use crate::runtime::control::JobEnd;
 use crate::session::{InsertJob, PlannedInsert};
 use crate::sql::script::Script;
 use crate::sql::{FlinkParser, Statement};
@@ -65,6 +66,7 @@ pub(super) fn run(text: &Text, common: &Common) -> bool {
         shell,
         planned: Vec::new(),
         jobs: Vec::new(),
+        quiet: common.quiet,
     };
     let result = run.script(&text.sql);
     let mut well = result.is_ok();
@@ -76,6 +78,9 @@ pub(super) fn run(text: &Text, common: &Common) -> bool {
         jobs.iter().for_each(|job| job.handle().cancel());
     }
     well &= wait(&jobs, &status, text);
+    if !common.quiet {
+        tell_ends(&jobs);
+    }
     summarize(&shell, common);
     well
 }
@@ -86,6 +91,7 @@ struct Run {
     /// INSERTs that follow each other become one job, which begins when something has to see it.
     planned: Vec<PlannedInsert>,
     jobs: Vec<InsertJob>,
+    quiet: bool,
 }
 
 impl Run {
@@ -133,8 +139,10 @@ impl Run {
     }
 
     fn watch(&mut self, job: InsertJob) {
-        self.shell.stopper.watch(job.handle());
         tracing::info!("started {}", job.name());
+        if !self.quiet {
+            tell_beginning(&job);
+        }
         self.jobs.push(job);
     }
 }
@@ -150,6 +158,40 @@ fn only_declares(statement: &Statement) -> bool {
         | Statement::Explain(_)
         | Statement::Use(_) => true,
         _ => false,
+    }
+}
+
+#[allow(clippy::print_stderr)] // what a run says about itself
+fn tell_beginning(job: &InsertJob) {
+    if let Some(notice) = job.notice() {
+        eprintln!("job '{}': {notice}", job.name());
+    }
+}
+
+/// What became of the jobs, where it is more than that they have finished.
+#[allow(clippy::print_stderr)] // what a run says about itself
+fn tell_ends(jobs: &[InsertJob]) {
+    for job in jobs {
+        let failures = job.handle().failures();
+        if let Some(last) = failures.last() {
+            let times = match failures.len() {
+                1 => "once".to_string(),
+                n => format!("{n} times"),
+            };
+            eprintln!(
+                "job '{}' was started again {times}; the last reason: {last}",
+                job.name()
+            );
+        }
+        if let Some(Ok(JobEnd::Stopped(epoch))) = job.handle().end() {
+            let place = job.checkpoint_directory();
+            let place = place.map(|d| format!(" in {}", d.display()));
+            eprintln!(
+                "job '{}' has stopped at checkpoint {epoch}{}",
+                job.name(),
+                place.unwrap_or_default()
+            );
+        }
     }
 }
 

@@ -48,10 +48,13 @@ pub(crate) struct Shell {
 }
 
 impl Shell {
-    pub(crate) fn new(session: Session) -> Self {
+    pub(crate) fn new(mut session: Session) -> Self {
+        let stopper = Stopper::default();
+        let watcher = stopper.clone();
+        session.on_job(move |job| watcher.watch(job));
         Self {
             session,
-            stopper: Stopper::default(),
+            stopper,
             started: Vec::new(),
             height: None,
             watch: WatermarkWatch::start(),

@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM: the first stops jobs cleanly, the second ends the program.
+//! Ctrl-C and SIGTERM: the first stops jobs with a last checkpoint where they take any, the second
+//! ends the program.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,7 +67,9 @@ impl Stopper {
                 }
                 (_, OnInterrupt::StopProgram) => {
                     self.0.stopping.store(true, Ordering::Release);
-                    self.cancel_all();
+                    for job in self.jobs().iter() {
+                        job.request_stop();
+                    }
                 }
             }
         }
@@ -86,7 +89,7 @@ impl Stopper {
     pub(crate) fn watch(&self, job: &JobHandle) {
         self.jobs().push(job.clone());
         if self.is_stopping() {
-            job.cancel();
+            job.request_stop();
         }
     }
 

@@ -254,6 +254,10 @@ pub trait SinkWriterFactory: Send + Sync {
 /// `snapshot`, in this order. Without checkpoints the runtime calls `flush` and, at the
 /// end, `pre_commit` and `commit` once.
 pub trait SinkWriter: Send {
+    /// The job takes checkpoints, and rows are to be shown when one is complete: called before
+    /// everything else. For sinks that show rows at once otherwise, and have them at hand until then.
+    fn begin_transactions(&mut self) {}
+
     /// Takes rows.
     ///
     /// # Errors

@@ -66,9 +66,11 @@ pub struct Vertex {
     pub name: String,
     /// The plan node's line in EXPLAIN, for errors and metrics.
     pub description: String,
-    /// Stable identity of stateful vertices for checkpoints: unchanged by new stateless nodes.
+    /// Stable identity for checkpoints: unchanged by new stateless nodes. A vertex that stands for
+    /// several nodes has a line for each.
     pub uid: String,
-    /// What must agree for state to be restored: keys and types, as text.
+    /// What must agree for state to be restored, a line `part: value` each; empty for a vertex whose
+    /// state comes again by itself.
     pub signature: String,
     /// What it does.
     pub kind: VertexKind,
@@ -157,6 +159,13 @@ impl Graph {
         } else {
             vertex.uid.clone()
         }
+    }
+
+    /// Says by what a vertex is found again in a checkpoint.
+    pub fn identify(&mut self, id: VertexId, uid: String, signature: String) {
+        let vertex = &mut self.vertices[id.0];
+        vertex.uid = uid;
+        vertex.signature = signature;
     }
 
     /// One vertex.

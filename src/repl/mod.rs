@@ -217,7 +217,7 @@ impl Repl {
 
     fn stop_jobs(&mut self) {
         for job in self.shell.session.jobs() {
-            job.handle().cancel();
+            job.handle().request_stop();
         }
         for job in self.shell.session.jobs() {
             let _ = job.wait();

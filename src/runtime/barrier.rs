@@ -12,7 +12,7 @@ use crate::connectors::SplitPosition;
 use crate::error::Result;
 
 /// What the coordinator tells the tasks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Orders {
     /// The newest checkpoint that was asked for.
     pub(super) requested: AtomicU64,
@@ -20,6 +20,22 @@ pub(super) struct Orders {
     pub(super) completed: AtomicU64,
     /// How many rows may still be read; `None`: as many as there are.
     pub(super) budget: Option<Budget>,
+    /// Sources read nothing behind the barrier of this checkpoint: it is the last one.
+    pub(super) last: AtomicU64,
+    /// Sources are to end as if they had no more rows.
+    pub(super) drain: AtomicBool,
+}
+
+impl Default for Orders {
+    fn default() -> Self {
+        Self {
+            requested: AtomicU64::new(0),
+            completed: AtomicU64::new(0),
+            budget: None,
+            last: AtomicU64::new(u64::MAX),
+            drain: AtomicBool::new(false),
+        }
+    }
 }
 
 /// Rows that sources may read until something is to happen.
@@ -90,6 +106,11 @@ impl BarrierState {
 }
 
 impl Task {
+    /// Whether sources have to stand still: the last barrier is behind them.
+    pub(super) fn is_halted(&self) -> bool {
+        self.barriers.epoch >= self.shared.orders.last.load(Ordering::SeqCst)
+    }
+
     /// Whether channel `channel` has to wait until the other channels have delivered the barrier.
     pub(super) fn is_blocked(&self, channel: usize) -> bool {
         let barrier = self.channels[channel].barrier;

@@ -11,17 +11,21 @@ use super::check::{EdgeChecker, EdgeChecks};
 use super::control::{Attempt, Signal};
 use super::cut::{Cut, cut, is_direct};
 use super::exchange::Exchange;
+use super::held_back::HeldBack;
 use super::job::{CheckpointMode, JobConfig};
 use super::metrics::{OperatorMetrics, VertexMetrics};
 use super::node::{Body, Edge, Inputs, Node};
 use super::step::StepGate;
 use super::task::{ChannelSlot, Report, Shared, SourceSlot, Task};
 use crate::checkpoint::{
-    Checkpoint, SubtaskSnapshot, check_uids, lowest, operator_state, positions, writer_states,
+    Checkpoint, SubtaskSnapshot, lowest, operator_state, positions, writer_states,
 };
 use crate::error::Result;
 use crate::graph::{Graph, Input, Vertex, VertexId, VertexKind};
 use crate::operators::OperatorContext;
+
+/// How many batches a source of an at-most-once job may hold back.
+const HELD_BATCHES: usize = 64;
 
 /// The counters of every subtask of every vertex, in the order of the graph.
 pub(super) fn vertex_metrics(graph: &Graph) -> Vec<VertexMetrics> {
@@ -53,25 +57,23 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Cuts `graph` into tasks that will take up `checkpoint`.
+    /// Cuts `graph` into tasks that will take up `checkpoint`, which fits.
     pub(super) fn new(
         graph: &'a Graph,
         config: &'a JobConfig,
         checkpoint: Option<&'a Checkpoint>,
     ) -> Result<Self> {
-        let cut = cut(graph)?;
-        if let Some(checkpoint) = checkpoint {
-            let vertices = graph.vertices().iter().enumerate();
-            let signatures =
-                vertices.map(|(id, v)| (graph.uid(VertexId(id)), v.signature.as_str()));
-            check_uids(checkpoint, &signatures.collect())?;
-        }
         Ok(Self {
             graph,
             config,
             checkpoint,
-            cut,
+            cut: cut(graph)?,
         })
+    }
+
+    fn saved(&self, vertex: VertexId) -> Option<&'a [SubtaskSnapshot]> {
+        let saved = self.checkpoint?.vertex(&self.graph.uid(vertex))?;
+        Some(&saved.subtasks)
     }
 
     /// Makes the tasks, ready to run, and what they share.
@@ -82,10 +84,9 @@ impl<'a> Plan<'a> {
         reports: &Sender<Report>,
         epoch: u64,
     ) -> Result<(Vec<Task>, Arc<Shared>)> {
-        let bodies: Vec<_> = metrics
-            .iter()
-            .map(|own| self.body(own))
-            .collect::<Result<_>>()?;
+        let over = self.over();
+        let body = |own: &VertexMetrics| Ok((self.body(own, attempt, reports)?, over[own.vertex]));
+        let bodies: Vec<_> = metrics.iter().map(body).collect::<Result<_>>()?;
         let steps = bodies.iter().filter_map(|(body, _)| match body {
             Body::Source(reader) => Some(reader.step()),
             _ => None,
@@ -142,31 +143,71 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// What the subtask of `own` does, and whether it had done it all in the checkpoint.
-    fn body(&self, own: &VertexMetrics) -> Result<(Body, bool)> {
+    /// What the subtask of `own` does.
+    fn body(
+        &self,
+        own: &VertexMetrics,
+        attempt: &Attempt,
+        reports: &Sender<Report>,
+    ) -> Result<Body> {
         let vertex = &self.graph.vertices()[own.vertex];
-        let uid = self.graph.uid(VertexId(own.vertex));
-        let saved = self.checkpoint.and_then(|c| c.vertex(&uid));
-        let saved = saved.map(|v| v.subtasks.as_slice());
-        let body = self.restored(vertex, own, saved);
-        let over = saved.is_some_and(|s| s.iter().all(|s| s.ended));
-        Ok((
-            body.map_err(|e| e.context(vertex.description.clone()))?,
-            over,
-        ))
+        let body = self.restored(vertex, own, self.saved(VertexId(own.vertex)));
+        let body = body.map_err(|e| e.context(vertex.description.clone()))?;
+        let mode = self.config.checkpointing.as_ref().map(|c| c.mode);
+        Ok(match body {
+            Body::Source(reader) if mode == Some(CheckpointMode::AtMostOnce) => {
+                let limit = HELD_BATCHES * self.config.batch_size.max(1);
+                let control = attempt.control().clone();
+                let held = HeldBack::new(reader, limit, reports.clone(), control);
+                Body::Source(Box::new(held))
+            }
+            body => body,
+        })
     }
 
+    /// Which vertices had done all in the checkpoint: those that had ended, and whose inputs go on
+    /// where they were.
+    fn over(&self) -> Vec<bool> {
+        let mut over: Vec<bool> = Vec::new();
+        let mut known: Vec<bool> = Vec::new();
+        for (id, vertex) in self.graph.vertices().iter().enumerate() {
+            let saved = self.saved(VertexId(id));
+            let settled = |i: &Input| over[i.from.0] || known[i.from.0];
+            let inputs = vertex.inputs.iter().all(settled);
+            let is_source = matches!(vertex.kind, VertexKind::Source(_));
+            let ended = saved.is_some_and(|s| s.iter().all(|s| s.ended));
+            // A source says again that it has ended; so do the stateless vertices behind it.
+            let passes = saved.is_none() && vertex.signature.is_empty();
+            known.push(if is_source {
+                saved.is_some()
+            } else {
+                passes && inputs
+            });
+            over.push(!is_source && ended && inputs);
+        }
+        over
+    }
+
+    /// The watermarks of the inputs and of the output of each vertex. Those of a vertex that has no
+    /// part in the checkpoint are those that its inputs had sent, if it adds nothing of its own.
     fn watermarks(&self) -> Vec<(Option<i64>, Option<i64>)> {
-        let ids = (0..self.graph.vertices().len()).map(VertexId);
-        ids.map(|id| {
-            let saved = self.checkpoint.and_then(|c| c.vertex(&self.graph.uid(id)));
-            let saved = saved.map_or(&[][..], |v| &v.subtasks);
-            (
-                lowest(saved, |s| s.input_watermark),
-                lowest(saved, |s| s.output_watermark),
-            )
-        })
-        .collect()
+        let mut watermarks: Vec<(Option<i64>, Option<i64>)> = Vec::new();
+        for (id, vertex) in self.graph.vertices().iter().enumerate() {
+            let pair = match self.saved(VertexId(id)) {
+                Some(saved) => (
+                    lowest(saved, |s| s.input_watermark),
+                    lowest(saved, |s| s.output_watermark),
+                ),
+                None => {
+                    let sent = vertex.inputs.iter().map(|i| watermarks[i.from.0].1);
+                    let sent: Option<Vec<i64>> = sent.collect();
+                    let lowest = sent.and_then(|sent| sent.into_iter().min());
+                    (lowest, lowest.filter(|_| vertex.signature.is_empty()))
+                }
+            };
+            watermarks.push(pair);
+        }
+        watermarks
     }
 
     fn restored(
@@ -199,6 +240,10 @@ impl<'a> Plan<'a> {
             }
             VertexKind::Sink(factory) => {
                 let mut writer = factory.create(subtask, parallelism)?;
+                let checkpointing = config.checkpointing.as_ref();
+                if checkpointing.is_some_and(|c| c.mode != CheckpointMode::AtLeastOnce) {
+                    writer.begin_transactions();
+                }
                 let states = saved.map(|s| writer_states(s, subtask, parallelism));
                 if let Some(states) = states.filter(|s| !s.is_empty()) {
                     writer.restore(&states)?;

@@ -1,11 +1,15 @@
 //! Rows of a running job as an iterator: the sink behind a query that somebody reads.
+//!
+//! In a job that takes checkpoints rows come to the reader when a checkpoint behind them is complete:
+//! a job that is started again after a failure gives none twice.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded};
 
-use super::control::JobControl;
+use super::control::{JobControl, lock};
 use crate::changelog::ChangeBatch;
 use crate::connectors::{SinkWriter, SinkWriterFactory};
 use crate::error::{Error, Result};
@@ -23,34 +27,55 @@ pub fn collect(
     let (sender, receiver) = bounded(capacity.max(1));
     let control = control.clone();
     let factory = CollectFactory {
-        sender,
-        control: control.clone(),
+        outlet: Outlet {
+            sender,
+            control: control.clone(),
+        },
+        prepared: Arc::default(),
     };
     (Arc::new(factory), CollectReader { receiver, control })
 }
 
 struct CollectFactory {
-    sender: Sender<ChangeBatch>,
-    control: JobControl,
+    outlet: Outlet,
+    prepared: Arc<Mutex<Prepared>>,
 }
+
+/// Rows of complete transactions that the reader does not have yet, by epoch.
+type Prepared = BTreeMap<u64, Vec<ChangeBatch>>;
 
 impl SinkWriterFactory for CollectFactory {
     fn create(&self, _subtask: usize, _parallelism: usize) -> Result<Box<dyn SinkWriter>> {
         Ok(Box::new(CollectWriter {
-            sender: self.sender.clone(),
-            control: self.control.clone(),
+            outlet: self.outlet.clone(),
+            open: None,
+            prepared: Arc::clone(&self.prepared),
         }))
+    }
+
+    fn commit(&self, committable: &[u8]) -> Result<()> {
+        let epoch = <[u8; 8]>::try_from(committable).map(u64::from_be_bytes);
+        let epoch = epoch.map_err(|_| Error::internal("a committable of another sink"))?;
+        // without: the reader has them already
+        let batches = lock(&self.prepared).remove(&epoch).unwrap_or_default();
+        batches.into_iter().try_for_each(|b| self.outlet.send(b))
+    }
+
+    fn abort_leftovers(&self, restored_epoch: u64) -> Result<()> {
+        lock(&self.prepared).retain(|epoch, _| *epoch <= restored_epoch);
+        Ok(())
     }
 }
 
-struct CollectWriter {
+/// The way to the reader.
+#[derive(Clone)]
+struct Outlet {
     sender: Sender<ChangeBatch>,
     control: JobControl,
 }
 
-impl SinkWriter for CollectWriter {
-    fn write(&mut self, batch: &ChangeBatch) -> Result<()> {
-        let mut batch = batch.clone();
+impl Outlet {
+    fn send(&self, mut batch: ChangeBatch) -> Result<()> {
         loop {
             if self.control.is_cancelled() {
                 return Err(Error::execution("the reader of the result has gone"));
@@ -64,6 +89,38 @@ impl SinkWriter for CollectWriter {
                 }
             }
         }
+    }
+}
+
+struct CollectWriter {
+    outlet: Outlet,
+    /// Rows of the transaction; `None` if they go out at once.
+    open: Option<Vec<ChangeBatch>>,
+    prepared: Arc<Mutex<Prepared>>,
+}
+
+impl SinkWriter for CollectWriter {
+    fn begin_transactions(&mut self) {
+        self.open = Some(Vec::new());
+    }
+
+    fn write(&mut self, batch: &ChangeBatch) -> Result<()> {
+        match &mut self.open {
+            Some(open) => {
+                open.push(batch.clone());
+                Ok(())
+            }
+            None => self.outlet.send(batch.clone()),
+        }
+    }
+
+    fn pre_commit(&mut self, epoch: u64) -> Result<Vec<Vec<u8>>> {
+        let batches = self.open.as_mut().map(std::mem::take).unwrap_or_default();
+        if batches.is_empty() {
+            return Ok(Vec::new());
+        }
+        lock(&self.prepared).insert(epoch, batches);
+        Ok(vec![epoch.to_be_bytes().to_vec()])
     }
 }
 

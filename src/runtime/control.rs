@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Locks although a holder has panicked: what these locks guard is whole at any moment.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -40,13 +40,20 @@ impl Signal {
 pub enum JobEnd {
     /// All sources have ended and all sinks have committed.
     Finished,
-    /// It was told to stop.
+    /// It was told to stop at once.
     Cancelled,
+    /// It was told to stop, and has taken this checkpoint behind its last row: another run goes on
+    /// from there.
+    Stopped(u64),
 }
 
 #[derive(Debug, Default)]
 struct Inner {
     cancelled: AtomicBool,
+    /// It is to end with a checkpoint.
+    stopping: AtomicBool,
+    /// Why it was started again, so far.
+    failures: Mutex<Vec<Error>>,
     /// Never locked together with `result`.
     signals: Mutex<Vec<Arc<Signal>>>,
     result: Mutex<Option<Result<JobEnd>>>,
@@ -68,6 +75,33 @@ impl JobControl {
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::SeqCst)
+    }
+
+    /// Says that the job is to end with a checkpoint: it is not started again any more.
+    pub(super) fn set_stopping(&self) {
+        self.0.stopping.store(true, Ordering::SeqCst);
+        self.notify_all();
+    }
+
+    /// A checkpoint for the end could not be taken: the job goes on.
+    pub(super) fn unset_stopping(&self) {
+        self.0.stopping.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether the job is to end with a checkpoint.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.0.stopping.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn add_failure(&self, failure: &Error) {
+        lock(&self.0.failures).push(failure.clone());
+    }
+
+    /// The failures after which the job was started again, in order.
+    #[must_use]
+    pub fn failures(&self) -> Vec<Error> {
+        lock(&self.0.failures).clone()
     }
 
     /// Whether the job has ended, in whatever way.
@@ -124,6 +158,11 @@ impl Attempt {
             stopped: Arc::default(),
             control: control.clone(),
         }
+    }
+
+    /// The switch of the job.
+    pub(super) fn control(&self) -> &JobControl {
+        &self.control
     }
 
     pub(super) fn stop(&self) {

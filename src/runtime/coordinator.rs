@@ -1,6 +1,9 @@
 //! Drives the checkpoints of one attempt: asks for them, gathers what the tasks answer, makes the
 //! whole durable, commits the sinks.
 //!
+//! A checkpoint that comes to nothing (it took too long, it could not be saved) is given up, as often
+//! in a row as is tolerated. What its sinks have prepared belongs to the next one.
+//!
 //! Runs on the job's own thread, so that encoding and writing do not hold up the tasks.
 
 use std::sync::Arc;
@@ -11,10 +14,13 @@ use std::time::Duration;
 use super::barrier::NodeSnapshot;
 use super::clock::monotonic_ns;
 use super::job::CheckpointConfig;
-use super::task::{Report, Shared, TaskEnd};
-use crate::checkpoint::{Checkpoint, SubtaskSnapshot, VertexCheckpoint};
+use super::prepared::{Prepared, commit};
+use super::task::{Report, Shared, StopMode, StopRequest, TaskEnd};
+use crate::checkpoint::{
+    Checkpoint, CheckpointStore, StopCommand, SubtaskSnapshot, VertexCheckpoint,
+};
 use crate::error::{Error, Result};
-use crate::graph::{Graph, VertexId, VertexKind};
+use crate::graph::{Graph, VertexId};
 
 /// Longest wait without a look at anything.
 const LOOK: Duration = Duration::from_secs(1);
@@ -28,6 +34,20 @@ struct TaskState {
     last: Option<Vec<NodeSnapshot>>,
     ended: bool,
 }
+
+/// How an attempt ended that did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AttemptEnd {
+    /// All sources have ended.
+    Finished,
+    /// It was told to stop at once.
+    Cancelled,
+    /// It was told to stop behind this checkpoint.
+    Stopped(u64),
+}
+
+/// How often the control file is looked for.
+const CONTROL_LOOK: Duration = Duration::from_millis(200);
 
 pub(super) struct Coordinator<'a> {
     graph: &'a Graph,
@@ -47,6 +67,17 @@ pub(super) struct Coordinator<'a> {
     dying: bool,
     /// A task was told to stop before its end.
     cancelled: bool,
+    /// How it is to end with a checkpoint, and who waits for that.
+    stop: Option<StopMode>,
+    stop_wanted: Vec<Sender<Result<u64>>>,
+    /// Where copies of the last checkpoint go.
+    savepoints: Vec<Arc<dyn CheckpointStore>>,
+    /// The last checkpoint is complete.
+    stopped: bool,
+    /// What sinks have prepared for checkpoints that came to nothing.
+    prepared: Prepared,
+    /// Checkpoints in a row that came to nothing.
+    failed_checkpoints: u32,
     error: Option<Error>,
 }
 
@@ -71,6 +102,12 @@ impl<'a> Coordinator<'a> {
             begun_ns: monotonic_ns(),
             dying: false,
             cancelled: false,
+            stop: None,
+            stop_wanted: Vec::new(),
+            savepoints: Vec::new(),
+            stopped: false,
+            prepared: Prepared::default(),
+            failed_checkpoints: 0,
             error: None,
         };
         coordinator.plan_next();
@@ -83,9 +120,8 @@ impl<'a> Coordinator<'a> {
         coordinator
     }
 
-    /// Listens until all tasks have ended. Answers whether the job has finished, and not been
-    /// cancelled.
-    pub(super) fn run(mut self, reports: &Receiver<Report>) -> Result<bool> {
+    /// Listens until all tasks have ended.
+    pub(super) fn run(mut self, reports: &Receiver<Report>) -> Result<AttemptEnd> {
         while self.tasks.iter().any(|t| !t.ended) {
             let report = match reports.recv_timeout(self.wait_time()) {
                 Ok(report) => Some(report),
@@ -96,13 +132,19 @@ impl<'a> Coordinator<'a> {
                 self.fail(e);
             }
         }
-        let finished = self.error.is_none() && !self.cancelled;
         let result = match self.error.take() {
             Some(e) => Err(e),
-            None if finished => self.finish().map(|()| true),
-            None => Ok(false),
+            None if self.stopped => Ok(AttemptEnd::Stopped(self.epoch)),
+            None if self.cancelled => Ok(AttemptEnd::Cancelled),
+            None => self.finish().map(|()| AttemptEnd::Finished),
         };
-        self.answer(&Err(Error::checkpoint("the job has ended")));
+        let answer = match &result {
+            Err(e) => Err(e.clone()),
+            Ok(AttemptEnd::Finished) if self.stop.is_some() => Ok(self.epoch),
+            Ok(_) => Err(Error::checkpoint("the job has ended")),
+        };
+        self.answer(&answer);
+        self.answer_stop(&answer);
         result
     }
 
@@ -117,7 +159,7 @@ impl<'a> Coordinator<'a> {
                 self.tasks[task].taken = Some(snapshots);
             }
             // Of a checkpoint that was given up.
-            Some(Report::Taken { .. }) => {}
+            Some(Report::Taken { snapshots, .. }) => self.prepared.keep(&snapshots),
             Some(Report::Ended { task, end }) => {
                 self.tasks[task].ended = true;
                 match end {
@@ -131,7 +173,9 @@ impl<'a> Coordinator<'a> {
             Some(Report::BudgetSpent) if self.dying => self.kill(),
             Some(Report::BudgetSpent) => self.begin(),
             Some(Report::Wanted(answer)) => self.want(answer),
+            Some(Report::Stop(request)) => self.stop(request),
         }
+        self.heed_control_file();
         if self.under_way
             && self
                 .tasks
@@ -142,15 +186,15 @@ impl<'a> Coordinator<'a> {
         }
         let now = monotonic_ns();
         if let Some(timeout) = self.timeout().filter(|t| self.under_way && *t <= now) {
-            return Err(Error::checkpoint(format!(
+            self.give_up(Error::checkpoint(format!(
                 "checkpoint {} was not complete after {} ms",
                 self.epoch,
                 (timeout - self.begun_ns) / 1_000_000
-            ))
-            .hint("raise 'execution.checkpointing.timeout'"));
+            )))?;
         }
         let due = self.next_ns.is_some_and(|next| next <= now);
-        if (due || !self.wanted.is_empty()) && !self.under_way {
+        let stops = self.stop == Some(StopMode::Suspend) && !self.stopped;
+        if (due || stops || !self.wanted.is_empty()) && !self.under_way {
             self.begin();
         }
         Ok(())
@@ -168,8 +212,12 @@ impl<'a> Coordinator<'a> {
         } else {
             self.next_ns
         };
-        next.map_or(LOOK, |next| {
-            Duration::from_nanos(next.saturating_sub(monotonic_ns())).min(LOOK)
+        let look = match self.config.and_then(|c| c.control_file.as_ref()) {
+            Some(_) => CONTROL_LOOK,
+            None => LOOK,
+        };
+        next.map_or(look, |next| {
+            Duration::from_nanos(next.saturating_sub(monotonic_ns())).min(look)
         })
     }
 
@@ -195,8 +243,57 @@ impl<'a> Coordinator<'a> {
         }
     }
 
+    /// The job is to end with a checkpoint.
+    fn stop(&mut self, request: StopRequest) {
+        if self.config.is_none() {
+            self.want(request.answer);
+            return;
+        }
+        self.stop = Some(request.mode);
+        self.stop_wanted.push(request.answer);
+        self.savepoints.extend(request.savepoint);
+        self.shared.attempt.control().set_stopping();
+        if request.mode == StopMode::Drain {
+            self.shared.orders.drain.store(true, Ordering::SeqCst);
+            self.shared.attempt.notify_all();
+        }
+    }
+
+    /// Does what `ebbflow stop` asks for.
+    fn heed_control_file(&mut self) {
+        let Some(file) = self.config.and_then(|c| c.control_file.as_ref()) else {
+            return;
+        };
+        if self.stop.is_some() {
+            return;
+        }
+        match file.take() {
+            Ok(None) => {}
+            Ok(Some(command)) => {
+                let (answer, _) = std::sync::mpsc::channel();
+                let mode = match command {
+                    StopCommand::Suspend => StopMode::Suspend,
+                    StopCommand::Drain => StopMode::Drain,
+                };
+                self.stop(StopRequest {
+                    mode,
+                    savepoint: None,
+                    answer,
+                });
+            }
+            Err(e) => tracing::warn!("{e}"),
+        }
+    }
+
     fn answer(&mut self, result: &Result<u64>) {
         for wanted in self.wanted.drain(..) {
+            // Whoever asked may have gone.
+            let _ = wanted.send(result.clone());
+        }
+    }
+
+    fn answer_stop(&mut self, result: &Result<u64>) {
+        for wanted in self.stop_wanted.drain(..) {
             // Whoever asked may have gone.
             let _ = wanted.send(result.clone());
         }
@@ -209,6 +306,9 @@ impl<'a> Coordinator<'a> {
         self.epoch += 1;
         self.under_way = true;
         self.begun_ns = monotonic_ns();
+        if self.stop == Some(StopMode::Suspend) {
+            self.shared.orders.last.store(self.epoch, Ordering::SeqCst);
+        }
         self.shared
             .orders
             .requested
@@ -222,7 +322,16 @@ impl<'a> Coordinator<'a> {
         if self.shared.attempt.is_stopped() {
             return Ok(());
         }
-        self.publish()?;
+        if let Err(e) = self.publish()? {
+            return self.give_up(e);
+        }
+        self.failed_checkpoints = 0;
+        if self.shared.orders.last.load(Ordering::SeqCst) == self.epoch {
+            self.save_copies()?;
+            self.stopped = true;
+            self.answer_stop(&Ok(self.epoch));
+            self.shared.attempt.stop();
+        }
         self.answer(&Ok(self.epoch));
         self.plan_next();
         if let Some(kill) = self.config.and_then(|c| c.kill)
@@ -245,21 +354,70 @@ impl<'a> Coordinator<'a> {
     /// All tasks have finished: the last checkpoint, of what they left.
     fn finish(&mut self) -> Result<()> {
         self.epoch += 1;
-        self.publish()
+        self.publish()??;
+        self.save_copies()
     }
 
-    /// Makes the gathered copies durable and commits what is prepared in them.
-    fn publish(&mut self) -> Result<()> {
-        let mut checkpoint = self.gather();
-        if let Some(config) = self.config {
-            config.store.save(&checkpoint)?;
+    /// The checkpoint under way comes to nothing: fails the job, unless that is tolerated.
+    fn give_up(&mut self, error: Error) -> Result<()> {
+        self.under_way = false;
+        for task in 0..self.tasks.len() {
+            if let Some(snapshots) = self.tasks[task].taken.take() {
+                self.prepared.keep(&snapshots);
+            }
+        }
+        self.failed_checkpoints += 1;
+        let tolerable = self.config.map_or(0, |c| c.tolerable_failures);
+        if self.failed_checkpoints > tolerable {
+            return Err(error.hint(
+                "raise 'execution.checkpointing.timeout' if it takes too long; \
+                 'execution.checkpointing.tolerable-failed-checkpoints' lets the job go on without \
+                 so many checkpoints in a row",
+            ));
+        }
+        tracing::warn!("the job goes on without checkpoint {}: {error}", self.epoch);
+        if self.stop.take().is_some() {
+            self.shared.orders.last.store(u64::MAX, Ordering::SeqCst);
+            self.shared.attempt.control().unset_stopping();
+            self.shared.attempt.notify_all();
+        }
+        let answer = Err(error);
+        self.answer(&answer);
+        self.answer_stop(&answer);
+        self.plan_next();
+        Ok(())
+    }
+
+    /// Keeps copies of the last checkpoint where they were asked for.
+    fn save_copies(&mut self) -> Result<()> {
+        let Some(config) = self.config.filter(|_| !self.savepoints.is_empty()) else {
+            return Ok(());
+        };
+        let Some(checkpoint) = config.store.latest()? else {
+            return Err(Error::internal("the last checkpoint is gone"));
+        };
+        for savepoint in self.savepoints.drain(..) {
+            savepoint.save(&checkpoint)?;
+            savepoint.mark_committed(checkpoint.epoch)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the gathered copies durable and commits what is prepared in them. The inner error: they
+    /// are not durable, and no harm is done. The outer one: it is not known what is committed.
+    fn publish(&mut self) -> Result<Result<()>> {
+        let checkpoint = self.gather();
+        if let Some(config) = self.config
+            && let Err(e) = config.store.save(&checkpoint)
+        {
+            self.prepared.take_back(self.graph, &checkpoint);
+            return Ok(Err(e));
         }
         commit(self.graph, &checkpoint)?;
         if let Some(config) = self.config {
             config.store.mark_committed(checkpoint.epoch)?;
         }
-        checkpoint.committed = true;
-        Ok(())
+        Ok(Ok(()))
     }
 
     /// The checkpoint made of the tasks' answers.
@@ -287,6 +445,7 @@ impl<'a> Coordinator<'a> {
                 }
             }
         }
+        self.prepared.add_to(&mut vertices);
         vertices.retain(|v| v.subtasks.iter().any(|s| !s.is_empty()));
         Checkpoint {
             epoch: self.epoch,
@@ -309,22 +468,4 @@ impl<'a> Coordinator<'a> {
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Commits everything that `checkpoint` holds.
-pub(super) fn commit(graph: &Graph, checkpoint: &Checkpoint) -> Result<()> {
-    for (id, vertex) in graph.vertices().iter().enumerate() {
-        let VertexKind::Sink(factory) = &vertex.kind else {
-            continue;
-        };
-        let saved = checkpoint.vertex(&graph.uid(VertexId(id)));
-        let subtasks = saved.map_or(&[][..], |v| &v.subtasks);
-        let all = subtasks.iter().flat_map(|s| &s.committables);
-        let all: Vec<&[u8]> = all.map(Vec::as_slice).collect();
-        if !all.is_empty() {
-            let committed = factory.commit_all(&all);
-            committed.map_err(|e| e.context(vertex.description.clone()))?;
-        }
-    }
-    Ok(())
 }

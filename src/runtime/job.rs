@@ -8,126 +8,23 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::build::{Plan, vertex_metrics};
-use super::check::EdgeChecks;
-use super::clock::{Clock, SystemClock, monotonic_ns};
+use super::clock::monotonic_ns;
 use super::control::{Attempt, JobControl, JobEnd, Signal};
-use super::coordinator::{Coordinator, commit};
+use super::coordinator::{AttemptEnd, Coordinator};
 use super::metrics::VertexMetrics;
-use super::restart::{RestartStrategy, Restarts};
+use super::prepared::commit;
+use super::restart::Restarts;
 use super::revive;
-use super::task::{Report, Shared, Task};
-use crate::checkpoint::CheckpointStore;
+use super::task::{Report, Shared, StopRequest, Task};
+use crate::checkpoint::{CheckpointStore, Claim, Claims, Unclaimed};
 use crate::error::{Error, Result};
-use crate::functions::Environment;
-use crate::graph::{Graph, VertexKind};
-use crate::state::key_group::DEFAULT_MAX_PARALLELISM;
+use crate::graph::{Graph, VertexId, VertexKind};
+
+pub use super::job_config::{CheckpointConfig, CheckpointMode, JobConfig, Kill, Retention};
+pub use super::task::StopMode;
 
 /// Stack of a task's thread: a batch runs through all operators of a task in nested calls.
 const STACK_BYTES: usize = 16 << 20;
-
-/// What happens to rows behind a barrier.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum CheckpointMode {
-    /// They wait until the barrier has come through all inputs.
-    #[default]
-    ExactlyOnce,
-    /// They do not wait, and may count twice after a restart.
-    AtLeastOnce,
-}
-
-/// For tests: a job that dies at a certain row.
-#[derive(Debug, Clone, Copy)]
-pub struct Kill {
-    /// When sources have read so many rows, a checkpoint is taken.
-    pub checkpoint_after: u64,
-    /// When they have read so many more, the job stops as if it had been killed.
-    pub die_after: u64,
-}
-
-/// How checkpoints are taken.
-#[derive(Debug, Clone)]
-pub struct CheckpointConfig {
-    /// Where they are kept. A job that starts takes up the newest that it finds there.
-    pub store: Arc<dyn CheckpointStore>,
-    /// `execution.checkpointing.interval`: from the start of one to the start of the next; `None`:
-    /// only when asked.
-    pub interval: Option<Duration>,
-    /// `execution.checkpointing.min-pause`: from the end of one to the start of the next.
-    pub min_pause: Duration,
-    /// `execution.checkpointing.timeout`: a checkpoint that takes longer fails the job.
-    pub timeout: Option<Duration>,
-    /// `execution.checkpointing.mode`.
-    pub mode: CheckpointMode,
-    /// For tests.
-    pub kill: Option<Kill>,
-}
-
-impl CheckpointConfig {
-    /// Checkpoints in `store`, exactly-once, when asked for.
-    #[must_use]
-    pub fn new(store: Arc<dyn CheckpointStore>) -> Self {
-        Self {
-            store,
-            interval: None,
-            min_pause: Duration::ZERO,
-            timeout: None,
-            mode: CheckpointMode::ExactlyOnce,
-            kill: None,
-        }
-    }
-}
-
-/// How a job is run.
-#[derive(Debug, Clone)]
-pub struct JobConfig {
-    /// Name, for threads and messages.
-    pub name: String,
-    /// Rows per batch that sources are asked for.
-    pub batch_size: usize,
-    /// Processing time.
-    pub clock: Arc<dyn Clock>,
-    /// Session settings that expressions need.
-    pub environment: Arc<Environment>,
-    /// Most bytes that the state of all operators may have.
-    pub state_memory_limit: Option<u64>,
-    /// `table.exec.mini-batch.allow-latency`, when mini-batch is on.
-    pub mini_batch_latency: Option<Duration>,
-    /// A channel between tasks that holds so many rows is full.
-    pub channel_rows: usize,
-    /// `pipeline.max-parallelism`: the number of key groups.
-    pub max_parallelism: u16,
-    /// How much of what travels on edges is checked.
-    pub checks: EdgeChecks,
-    /// Checkpoints, if there are to be any.
-    pub checkpointing: Option<CheckpointConfig>,
-    /// What happens when the job fails.
-    pub restart: RestartStrategy,
-    /// For tests: the job dies when its sources have read so many rows, and a bit, and another goes
-    /// on from its checkpoint at another parallelism.
-    pub die_after_rows: Option<u64>,
-    /// The job's switch: the same as that of the sinks that can stop it.
-    pub control: JobControl,
-}
-
-impl Default for JobConfig {
-    fn default() -> Self {
-        Self {
-            name: "job".to_string(),
-            batch_size: 4096,
-            clock: Arc::new(SystemClock),
-            environment: Arc::new(Environment::default()),
-            state_memory_limit: None,
-            mini_batch_latency: None,
-            channel_rows: 8192,
-            max_parallelism: DEFAULT_MAX_PARALLELISM,
-            checks: EdgeChecks::default(),
-            checkpointing: None,
-            restart: RestartStrategy::None,
-            die_after_rows: None,
-            control: JobControl::default(),
-        }
-    }
-}
 
 /// Starts jobs.
 #[derive(Debug)]
@@ -145,10 +42,12 @@ impl Job {
         }
         let metrics = Arc::new(vertex_metrics(&graph));
         let (reports, inbox) = mpsc::channel();
-        let handle = JobHandle {
+        let mut handle = JobHandle {
             control: config.control.clone(),
             metrics: Arc::clone(&metrics),
             reports: reports.clone(),
+            takes_checkpoints: config.checkpointing.is_some(),
+            restored: None,
         };
         let mut supervisor = Supervisor {
             restarts: Restarts::new(config.restart.clone()),
@@ -159,6 +58,7 @@ impl Job {
             inbox,
         };
         let first = supervisor.prepare(false)?;
+        handle.restored = (first.epoch > 0).then_some(first.epoch);
         thread::Builder::new()
             .name(supervisor.config.name.clone())
             .spawn(move || {
@@ -179,6 +79,8 @@ pub struct JobHandle {
     control: JobControl,
     metrics: Arc<Vec<VertexMetrics>>,
     reports: Sender<Report>,
+    takes_checkpoints: bool,
+    restored: Option<u64>,
 }
 
 impl JobHandle {
@@ -229,6 +131,56 @@ impl JobHandle {
         answered.recv().map_err(|_| ended())?
     }
 
+    /// Takes a last checkpoint and ends the job behind it; waits until that is complete and answers
+    /// its number. A copy goes to `savepoint`.
+    ///
+    /// # Errors
+    /// When the job runs without checkpoints, or ends or fails before: it may go on then.
+    pub fn stop(&self, mode: StopMode, savepoint: Option<Arc<dyn CheckpointStore>>) -> Result<u64> {
+        let answered = self.send_stop(mode, savepoint)?;
+        let ended = |_| Error::checkpoint("the job has ended");
+        answered.recv().map_err(ended)?
+    }
+
+    /// Asks the job to end with a last checkpoint, or at once if it takes none;
+    /// [`wait`](Self::wait) says when it has.
+    pub fn request_stop(&self) {
+        if !self.takes_checkpoints || self.send_stop(StopMode::Suspend, None).is_err() {
+            self.cancel();
+        }
+    }
+
+    fn send_stop(
+        &self,
+        mode: StopMode,
+        savepoint: Option<Arc<dyn CheckpointStore>>,
+    ) -> Result<Receiver<Result<u64>>> {
+        let (answer, answered) = mpsc::channel();
+        let request = StopRequest {
+            mode,
+            savepoint,
+            answer,
+        };
+        let sent = self.reports.send(Report::Stop(request));
+        sent.map_err(|_| Error::checkpoint("the job has ended"))?;
+        if self.takes_checkpoints {
+            self.control.set_stopping();
+        }
+        Ok(answered)
+    }
+
+    /// The checkpoint from which the job went on when it was started.
+    #[must_use]
+    pub fn restored_checkpoint(&self) -> Option<u64> {
+        self.restored
+    }
+
+    /// The failures after which the job was started again, in order.
+    #[must_use]
+    pub fn failures(&self) -> Vec<Error> {
+        self.control.failures()
+    }
+
     /// The counters of every subtask of every vertex, in the order of the graph.
     #[must_use]
     pub fn metrics(&self) -> &[VertexMetrics] {
@@ -260,15 +212,17 @@ impl Supervisor {
     fn prepare(&self, again: bool) -> Result<Ready> {
         let graph = &self.graph;
         let store = self.config.checkpointing.as_ref().map(|c| &c.store);
-        let checkpoint = store.map_or(Ok(None), |s| s.latest())?;
-        let plan = Plan::new(graph, &self.config, checkpoint.as_ref())?;
+        let mut checkpoint = store.map_or(Ok(None), |s| s.latest())?;
         let epoch = checkpoint.as_ref().map_or(0, |c| c.epoch);
-        if let (Some(checkpoint), Some(store)) = (&checkpoint, store)
-            && !checkpoint.committed
-        {
-            commit(graph, checkpoint)?;
-            store.mark_committed(epoch)?;
+        if let (Some(checkpoint), Some(store)) = (&mut checkpoint, store) {
+            let restored = self.claims().settle(checkpoint, self.unclaimed())?;
+            if !checkpoint.committed {
+                commit(graph, checkpoint)?;
+                store.mark_committed(epoch)?;
+            }
+            checkpoint.vertices = restored;
         }
+        let plan = Plan::new(graph, &self.config, checkpoint.as_ref())?;
         if again || store.is_some() {
             for vertex in graph.vertices() {
                 if let VertexKind::Sink(factory) = &vertex.kind {
@@ -287,28 +241,93 @@ impl Supervisor {
         })
     }
 
+    fn claims(&self) -> Claims<'_> {
+        let vertices = self.graph.vertices().iter().enumerate();
+        let claims = vertices.map(|(id, v)| {
+            let (name, signature) = (v.name.as_str(), v.signature.as_str());
+            (self.graph.uid(VertexId(id)), Claim { name, signature })
+        });
+        claims.collect()
+    }
+
+    fn unclaimed(&self) -> Unclaimed {
+        let config = self.config.checkpointing.as_ref();
+        config.map_or_else(Unclaimed::default, |c| c.unclaimed)
+    }
+
     fn supervise(&mut self, first: Ready) -> Result<JobEnd> {
+        let end = self.attempts(first);
+        if let Some(config) = &self.config.checkpointing {
+            let cleared = match &end {
+                Ok(JobEnd::Finished) => config.store.finish(),
+                Ok(JobEnd::Cancelled) if config.kill.is_some() => Ok(()),
+                Ok(JobEnd::Cancelled) if config.retention != Retention::OnCancellation => {
+                    config.store.clear()
+                }
+                Err(_) if config.retention == Retention::Never => config.store.clear(),
+                _ => Ok(()),
+            };
+            if end.is_ok() {
+                cleared?;
+            }
+        }
+        end
+    }
+
+    /// Runs the job, again and again if need be.
+    fn attempts(&mut self, first: Ready) -> Result<JobEnd> {
         let mut ready = Ok(first);
         loop {
+            let control = &self.config.control;
             let error = match ready.and_then(|r| self.run(r)) {
-                Ok(true) => return self.finished(),
-                Ok(false) => return Ok(JobEnd::Cancelled),
-                Err(_) if self.config.control.is_cancelled() => return Ok(JobEnd::Cancelled),
+                Ok(AttemptEnd::Finished) => return Ok(JobEnd::Finished),
+                Ok(AttemptEnd::Cancelled) => return Ok(JobEnd::Cancelled),
+                Ok(AttemptEnd::Stopped(epoch)) => return Ok(JobEnd::Stopped(epoch)),
+                Err(_) if control.is_cancelled() => return Ok(JobEnd::Cancelled),
+                Err(e) if control.is_stopping() => return Err(e),
                 Err(e) => e,
             };
             let Some(pause) = self.restarts.on_failure(monotonic_ns()) else {
                 return Err(error);
             };
             tracing::warn!("{}: {error}; restarts in {pause:?}", self.config.name);
+            control.add_failure(&error);
             if !self.pause(pause) {
-                return Ok(JobEnd::Cancelled);
+                return self.end_between_attempts();
             }
             ready = self.prepare(true);
         }
     }
 
-    /// Runs the tasks to their end. Answers whether the job has finished.
-    fn run(&self, ready: Ready) -> Result<bool> {
+    /// The job was told to end while it did not run.
+    fn end_between_attempts(&self) -> Result<JobEnd> {
+        let Some(config) = self.config.checkpointing.as_ref() else {
+            return Ok(JobEnd::Cancelled);
+        };
+        if self.config.control.is_cancelled() {
+            return Ok(JobEnd::Cancelled);
+        }
+        let checkpoint = config.store.latest()?;
+        let epoch = checkpoint.as_ref().map_or(0, |c| c.epoch);
+        for report in self.inbox.try_iter() {
+            let Report::Stop(request) = report else {
+                continue;
+            };
+            let copied = match (&checkpoint, request.savepoint) {
+                (Some(checkpoint), Some(savepoint)) => savepoint
+                    .save(checkpoint)
+                    .and_then(|()| savepoint.mark_committed(epoch)),
+                (None, Some(_)) => Err(Error::checkpoint("the job has no checkpoint yet")),
+                (_, None) => Ok(()),
+            };
+            // Whoever asked may have gone.
+            let _ = request.answer.send(copied.map(|()| epoch));
+        }
+        Ok(JobEnd::Stopped(epoch))
+    }
+
+    /// Runs the tasks to their end.
+    fn run(&self, ready: Ready) -> Result<AttemptEnd> {
         let config = self.config.checkpointing.as_ref();
         let count = ready.tasks.len();
         let coordinator = Coordinator::new(&self.graph, config, ready.shared, count, ready.epoch);
@@ -336,13 +355,6 @@ impl Supervisor {
         finished
     }
 
-    fn finished(&self) -> Result<JobEnd> {
-        if let Some(config) = &self.config.checkpointing {
-            config.store.clear()?;
-        }
-        Ok(JobEnd::Finished)
-    }
-
     /// Waits before a restart. Answers whether the job is still wanted.
     fn pause(&self, pause: Duration) -> bool {
         let signal = Arc::new(Signal::default());
@@ -351,8 +363,8 @@ impl Supervisor {
         let end = monotonic_ns() + u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX / 2);
         loop {
             let left = end.saturating_sub(monotonic_ns());
-            if control.is_cancelled() || left == 0 {
-                return !control.is_cancelled();
+            if control.is_cancelled() || control.is_stopping() || left == 0 {
+                return !(control.is_cancelled() || control.is_stopping());
             }
             signal.wait(Duration::from_nanos(left));
         }

@@ -1,6 +1,7 @@
 //! The one loop that every task runs on its thread: read, time, wait, end.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use super::control::{Attempt, Signal};
 use super::metrics::VertexMetrics;
 use super::node::{Body, Event, Node, Tail};
 use super::step::StepGate;
+use crate::checkpoint::CheckpointStore;
 use crate::connectors::SourcePoll;
 use crate::error::{Error, Result};
 
@@ -92,6 +94,28 @@ pub(super) enum Report {
     BudgetSpent,
     /// Somebody wants a checkpoint and to be told its number.
     Wanted(Sender<Result<u64>>),
+    /// The job is to end with a checkpoint.
+    Stop(StopRequest),
+}
+
+/// Asks a job to end with a checkpoint.
+pub(super) struct StopRequest {
+    pub(super) mode: StopMode,
+    /// Where to keep a copy of the checkpoint.
+    pub(super) savepoint: Option<Arc<dyn CheckpointStore>>,
+    /// Is told the checkpoint's number.
+    pub(super) answer: Sender<Result<u64>>,
+}
+
+/// How a job ends that is told to stop.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StopMode {
+    /// Sources stand still, and another run goes on from there.
+    #[default]
+    Suspend,
+    /// Sources end as if they had no more rows: windows fire and everything is committed. For a job
+    /// that is not to go on.
+    Drain,
 }
 
 /// How a task ended well.
@@ -124,7 +148,9 @@ impl Task {
             if self.is_done() {
                 break;
             }
-            self.fire_timers()?;
+            if !self.is_halted() {
+                self.fire_timers()?;
+            }
             if let Some(latency) = shared.mini_batch_latency_ms {
                 let now = shared.clock.now_ms();
                 match bundle_end {
@@ -158,9 +184,16 @@ impl Task {
 
     /// Reads once from a source and works that off. Answers whether anything happened.
     fn poll(&mut self, source: usize) -> Result<bool> {
+        let halted = self.is_halted();
         let slot = &mut self.sources[source];
         let gate = &self.shared.gate;
-        if slot.ended || (slot.ready_ns > 0 && slot.ready_ns > monotonic_ns()) {
+        if slot.ended || halted {
+            return Ok(false);
+        }
+        if self.shared.orders.drain.load(Ordering::SeqCst) {
+            return self.end_source(source).map(|()| true);
+        }
+        if slot.ready_ns > monotonic_ns() {
             return Ok(false);
         }
         if !gate.may_read(slot.reader) || !self.shared.alignments.may_read(slot.reader) {
@@ -221,6 +254,17 @@ impl Task {
             self.report(Report::BudgetSpent);
         }
         Ok(progress)
+    }
+
+    /// Ends a source that has rows left.
+    fn end_source(&mut self, source: usize) -> Result<()> {
+        let slot = &mut self.sources[source];
+        slot.ended = true;
+        self.shared.gate.enter();
+        Tail::new(&mut self.nodes).emit(slot.node, Event::End)?;
+        self.shared.gate.publish(slot.reader, None);
+        self.leave(1);
+        Ok(())
     }
 
     /// Works off what waits at a channel. Answers whether anything did.

@@ -4,40 +4,229 @@
 //! takes up what it finds there: after a crash the same script goes on where it was. Without, they
 //! are kept in memory and serve restarts only.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Session;
-use crate::checkpoint::{CheckpointStore, FileStore, MemoryStore};
+use crate::checkpoint::{
+    CheckpointStore, ControlFile, FileStore, MemoryStore, Recovery, Unclaimed,
+};
 use crate::config::Configuration;
 use crate::error::{Error, Result};
-use crate::runtime::job::{CheckpointConfig, CheckpointMode, JobConfig};
+use crate::runtime::job::{CheckpointConfig, CheckpointMode, JobConfig, Retention};
 use crate::runtime::restart::RestartStrategy;
+
+/// A longer name of a directory is cut.
+const LONGEST_NAME: usize = 200;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
 
+/// Keys, and the older ones that Flink takes for them too.
+const DIR: [&str; 2] = ["execution.checkpointing.dir", "state.checkpoints.dir"];
+const SAVEPOINT_DIR: [&str; 2] = [
+    "execution.checkpointing.savepoint-dir",
+    "state.savepoints.dir",
+];
+const RETAINED: [&str; 2] = [
+    "execution.checkpointing.num-retained",
+    "state.checkpoints.num-retained",
+];
+const RECOVERY_PATH: [&str; 2] = ["execution.state-recovery.path", "execution.savepoint.path"];
+const IGNORE_UNCLAIMED: [&str; 2] = [
+    "execution.state-recovery.ignore-unclaimed-state",
+    "execution.savepoint.ignore-unclaimed-state",
+];
+
+/// Where a job keeps its checkpoints.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Place {
+    /// The job's directory; `None` for checkpoints in memory and jobs without.
+    pub(super) directory: Option<PathBuf>,
+    /// What the user should know of the job's beginning.
+    pub(super) notice: Option<String>,
+}
+
 impl Session {
-    /// Adds checkpoints, if an interval is set, and the restart strategy.
-    pub(super) fn add_checkpoints(&self, job: &mut JobConfig) -> Result<()> {
+    /// Adds checkpoints, if an interval or a directory is set, and the restart strategy.
+    pub(super) fn add_checkpoints(&self, job: &mut JobConfig) -> Result<Place> {
+        let config = &self.config;
+        let mut place = Place::default();
+        let interval = duration(config, "execution.checkpointing.interval");
+        let interval = interval.filter(|i| !i.is_zero());
+        let asked = [DIR, SAVEPOINT_DIR, RECOVERY_PATH].map(|keys| either(config, keys).is_some());
+        if interval.is_some() || asked.contains(&true) {
+            let store = self.store(&job.name, &mut place)?;
+            let mut checkpointing = CheckpointConfig::new(store);
+            checkpointing.interval = interval;
+            self.set_policy(&mut checkpointing);
+            let control_file = place.directory.as_deref().map(ControlFile::of);
+            if let Some(file) = &control_file {
+                // meant for a job that has ended
+                let _ = file.take();
+            }
+            checkpointing.control_file = control_file;
+            job.checkpointing = Some(checkpointing);
+        }
+        job.restart = restart_strategy(config, interval.is_some())?;
+        Ok(place)
+    }
+
+    /// Adds checkpoints in memory, if an interval is set, and the restart strategy: the reader of a
+    /// query does not outlive the process, but a failure.
+    pub(super) fn add_query_checkpoints(&self, job: &mut JobConfig) -> Result<()> {
         let config = &self.config;
         let interval = duration(config, "execution.checkpointing.interval");
         if let Some(interval) = interval.filter(|i| !i.is_zero()) {
-            let mut checkpointing = CheckpointConfig::new(store(config, &job.name)?);
+            let mut checkpointing = CheckpointConfig::new(Arc::new(MemoryStore::default()));
             checkpointing.interval = Some(interval);
-            let key = "execution.checkpointing.min-pause";
-            checkpointing.min_pause = duration(config, key).unwrap_or_default();
-            let key = "execution.checkpointing.timeout";
-            checkpointing.timeout = Some(duration(config, key).unwrap_or(10 * MINUTE));
-            if config.is("execution.checkpointing.mode", "AT_LEAST_ONCE") {
-                checkpointing.mode = CheckpointMode::AtLeastOnce;
-            }
+            self.set_policy(&mut checkpointing);
             job.checkpointing = Some(checkpointing);
+            job.restart = restart_strategy(config, true)?;
         }
-        job.restart = restart_strategy(config, job.checkpointing.is_some())?;
         Ok(())
     }
+
+    fn set_policy(&self, checkpointing: &mut CheckpointConfig) {
+        let config = &self.config;
+        let key = "execution.checkpointing.min-pause";
+        checkpointing.min_pause = duration(config, key).unwrap_or_default();
+        let key = "execution.checkpointing.timeout";
+        checkpointing.timeout = Some(duration(config, key).unwrap_or(10 * MINUTE));
+        let key = "execution.checkpointing.mode";
+        checkpointing.mode = if config.is(key, "AT_LEAST_ONCE") {
+            CheckpointMode::AtLeastOnce
+        } else if config.is(key, "AT_MOST_ONCE") {
+            CheckpointMode::AtMostOnce
+        } else {
+            CheckpointMode::ExactlyOnce
+        };
+        let key = "execution.checkpointing.tolerable-failed-checkpoints";
+        let tolerable = config.int(key).map(|n| u32::try_from(n).unwrap_or(0));
+        checkpointing.tolerable_failures = tolerable.unwrap_or(0);
+        if IGNORE_UNCLAIMED.iter().any(|key| config.bool(key, false)) {
+            checkpointing.unclaimed = Unclaimed::Drop;
+        }
+        let key = "execution.checkpointing.externalized-checkpoint-retention";
+        checkpointing.retention = if config.is(key, "DELETE_ON_CANCELLATION") {
+            Retention::OnFailure
+        } else if config.is(key, "NO_EXTERNALIZED_CHECKPOINTS") {
+            Retention::Never
+        } else {
+            Retention::OnCancellation
+        };
+    }
+
+    fn store(&self, job: &str, place: &mut Place) -> Result<Arc<dyn CheckpointStore>> {
+        let config = &self.config;
+        let own: Arc<dyn CheckpointStore> = match either(config, DIR) {
+            Some(directory) => {
+                let directory = self.directory_of(&local(directory)?, job)?;
+                let retained = either(config, RETAINED).and_then(|n| n.trim().parse().ok());
+                let store = FileStore::open(&directory, retained.unwrap_or(1))?;
+                let shown = directory.display();
+                if store.had_finished() {
+                    place.notice = Some(format!(
+                        "it had finished the last time, so it starts anew (checkpoints in {shown})"
+                    ));
+                }
+                if config.bool("execution.state-recovery.fresh", false) {
+                    store.clear()?;
+                    place.notice = Some(format!("it starts anew, as asked for, in {shown}"));
+                }
+                place.directory = Some(directory);
+                Arc::new(store)
+            }
+            None => Arc::new(MemoryStore::default()),
+        };
+        Ok(match either(config, RECOVERY_PATH) {
+            Some(path) => Arc::new(Recovery::new(own, local(path)?)),
+            None => own,
+        })
+    }
+
+    /// A directory of its own for every job: its name without what a file name cannot have, and a
+    /// number if there are more of the name. A job that has none goes on in that of a job which wrote to
+    /// one of its tables: an INSERT more or less in a script must not start the others anew.
+    fn directory_of(&self, parent: &Path, job: &str) -> Result<PathBuf> {
+        let keep = |c: char| c.is_alphanumeric() || "-_.,".contains(c);
+        let mut name: String = job.chars().map(|c| if keep(c) { c } else { '_' }).collect();
+        if name.len() > LONGEST_NAME {
+            let sum = crc32fast::hash(name.as_bytes());
+            let start: String = name.chars().take(LONGEST_NAME / 2).collect();
+            name = format!("{start}..{sum:08x}");
+        }
+        // one that was stopped or has failed is taken up again
+        let taken = |j: &&super::InsertJob| {
+            j.name() == job && matches!(j.status(), "RUNNING" | "FINISHED") && !j.was_stopped()
+        };
+        let count = self.jobs.iter().filter(taken).count();
+        if count > 0 {
+            return Ok(parent.join(format!("{name}#{}", count + 1)));
+        }
+        let own = parent.join(&name);
+        if own.exists() || self.config.bool("execution.state-recovery.fresh", false) {
+            return Ok(own);
+        }
+        let relatives = relatives(parent, job);
+        match relatives.as_slice() {
+            [] => Ok(own),
+            [relative] => Ok(relative.clone()),
+            several => {
+                let names: Vec<String> = several.iter().map(|p| p.display().to_string()).collect();
+                Err(Error::checkpoint(format!(
+                    "'{job}' writes to tables of several former jobs:\n{}",
+                    names.join("\n")
+                ))
+                .hint("run these INSERTs apart as before, or start from nothing (ebbflow run --fresh)"))
+            }
+        }
+    }
+
+    /// A new directory for a savepoint of job `id`: by Flink's name.
+    ///
+    /// # Errors
+    /// When no directory for savepoints is set, or it cannot be made.
+    pub(super) fn savepoint_store(&self, id: &str) -> Result<Option<(PathBuf, FileStore)>> {
+        let Some(directory) = either(&self.config, SAVEPOINT_DIR) else {
+            return Ok(None);
+        };
+        let random = super::jobs::random_id(self.context.clock.now_ms());
+        let name = format!("savepoint-{}-{}", &id[..6], &random[..12]);
+        let path = local(directory)?.join(name);
+        let store = FileStore::open(&path, 1)?;
+        Ok(Some((path, store)))
+    }
+}
+
+/// The directories of jobs that have not finished and whose newest checkpoint is of a job that wrote
+/// to a table of the job called `job`.
+fn relatives(parent: &Path, job: &str) -> Vec<PathBuf> {
+    let targets = job.strip_prefix("insert-into_").unwrap_or_default();
+    let targets: Vec<&str> = targets.split(',').filter(|t| !t.is_empty()).collect();
+    let is_of = |name: &str| {
+        let rest = targets.iter().find_map(|t| name.strip_prefix(t));
+        rest.is_some_and(|rest| rest.starts_with(['/', '#']))
+    };
+    let is_relative = |path: &PathBuf| {
+        let free = FileStore::holder(path).is_ok_and(|holder| holder.is_none());
+        let goes_on = free && !FileStore::is_finished(path);
+        let checkpoints = if goes_on {
+            FileStore::list(path)
+        } else {
+            Ok(Vec::new())
+        };
+        let newest = checkpoints.unwrap_or_default().into_iter().next();
+        let vertices = newest.map_or_else(Vec::new, |newest| newest.vertices);
+        vertices.iter().any(|v| v.uid.lines().any(is_of))
+    };
+    let jobs = FileStore::directories(parent).unwrap_or_default();
+    jobs.into_iter().filter(is_relative).collect()
+}
+
+fn either<'c>(config: &'c Configuration, keys: [&str; 2]) -> Option<&'c str> {
+    keys.into_iter().find_map(|key| config.get(key))
 }
 
 fn duration(config: &Configuration, key: &str) -> Option<Duration> {
@@ -45,31 +234,14 @@ fn duration(config: &Configuration, key: &str) -> Option<Duration> {
     Some(Duration::from_millis(ms.max(0).unsigned_abs()))
 }
 
-fn store(config: &Configuration, job: &str) -> Result<Arc<dyn CheckpointStore>> {
-    let directory = config.get("execution.checkpointing.dir");
-    let directory = directory.or_else(|| config.get("state.checkpoints.dir"));
-    let Some(directory) = directory else {
-        return Ok(Arc::new(MemoryStore::default()));
-    };
-    let retained = config.int("execution.checkpointing.num-retained");
-    let retained = retained.or_else(|| config.int("state.checkpoints.num-retained"));
-    let retained = retained.and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
+/// A directory of a local disk.
+fn local(directory: &str) -> Result<PathBuf> {
     let local = directory.strip_prefix("file://").unwrap_or(directory);
     if local.contains("://") {
         let text = format!("checkpoints cannot be kept in '{directory}'");
         return Err(Error::options(text).hint("name a directory of a local disk"));
     }
-    // A path of its own for every job: its name without what a file name cannot have.
-    let name = |c: char| {
-        if c.is_alphanumeric() || "-_.,".contains(c) {
-            c
-        } else {
-            '_'
-        }
-    };
-    let name: String = job.chars().map(name).collect();
-    let store = FileStore::open(Path::new(local).join(name), retained)?;
-    Ok(Arc::new(store))
+    Ok(Path::new(local).to_path_buf())
 }
 
 fn restart_strategy(config: &Configuration, checkpointing: bool) -> Result<RestartStrategy> {

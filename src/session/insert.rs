@@ -60,6 +60,7 @@ impl Session {
     /// Starts one job for INSERTs that have been planned: they share scans, checkpoints and their end.
     pub(crate) fn start_planned(&mut self, inserts: Vec<PlannedInsert>) -> Result<InsertJob> {
         let job = self.start(inserts)?;
+        self.tell(&job);
         self.jobs.push(job.clone());
         Ok(job)
     }
@@ -71,9 +72,10 @@ impl Session {
         translator.add_inserts(plans)?;
         let name = format!("insert-into_{}", targets.join(","));
         let mut config = self.job_config(&name);
-        self.add_checkpoints(&mut config)?;
+        let place = self.add_checkpoints(&mut config)?;
         let handle = Job::start(translator.finish(), config)?;
-        Ok(InsertJob::new(name, self.context.clock.now_ms(), handle))
+        let now_ms = self.context.clock.now_ms();
+        Ok(InsertJob::new(name, now_ms, handle, place))
     }
 
     fn insert_target(&self, insert: &Insert) -> Result<Arc<TableDefinition>> {

@@ -20,6 +20,7 @@ mod describe;
 mod dml;
 mod expand;
 mod explain;
+mod explain_state;
 mod functions;
 mod insert;
 mod jobs;
@@ -52,7 +53,7 @@ use crate::plan::binder::Binder;
 use crate::plan::logical::LogicalPlan;
 use crate::plan::physical::Planner;
 use crate::runtime::check::EdgeChecks;
-use crate::runtime::job::JobConfig;
+use crate::runtime::job::{JobConfig, JobHandle};
 use crate::sql::FlinkParser;
 
 /// Catalogs, settings, functions and jobs of one user.
@@ -63,6 +64,8 @@ pub struct Session {
     pub(crate) connectors: ConnectorRegistry,
     context: ConnectorContext,
     jobs: Vec<InsertJob>,
+    /// Hears of every job before its statement waits for it.
+    job_listener: Option<Box<dyn Fn(&JobHandle) + Send + Sync>>,
     modules: Vec<functions::Module>,
 }
 
@@ -90,6 +93,7 @@ impl Session {
             connectors: ConnectorRegistry::standard(&context),
             context,
             jobs: Vec::new(),
+            job_listener: None,
             modules: functions::Module::core(),
         }
     }
@@ -188,6 +192,12 @@ impl Session {
     #[must_use]
     pub fn jobs(&self) -> &[InsertJob] {
         &self.jobs
+    }
+
+    /// Has `listener` told of every job of INSERT statements when it starts: a statement that waits
+    /// for its job (`table.dml-sync`) can be stopped that way.
+    pub fn on_job(&mut self, listener: impl Fn(&JobHandle) + Send + Sync + 'static) {
+        self.job_listener = Some(Box::new(listener));
     }
 
     /// Runs one statement. An INSERT is started and runs on (unless `table.dml-sync` is on).

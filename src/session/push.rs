@@ -12,12 +12,13 @@ use crate::connectors::memory::MemoryTable;
 use crate::error::{Error, Result};
 use crate::types::Schema;
 
-/// Writes into a `memory` table. Every accepted batch gets a token, one more than the last: a
-/// program that keeps the token of its last batch knows after a restart from where to push again.
+/// Writes into a `memory` table. Every accepted batch gets a token, one more than the last of the
+/// table. When jobs that read the table go on from their checkpoints in another process,
+/// [`restored_token`](Self::restored_token) says which batches they have: a program that pushes in the
+/// same order goes on behind it, and no batch is lost or counts twice.
 #[derive(Debug, Clone)]
 pub struct TableWriter {
     table: Arc<MemoryTable>,
-    token: u64,
     takes_watermarks: bool,
 }
 
@@ -58,7 +59,6 @@ impl Session {
         Ok(TableWriter {
             takes_watermarks: table.has_source_watermark(),
             table: self.context.memory.open(&description)?,
-            token: 0,
         })
     }
 }
@@ -91,9 +91,43 @@ impl TableWriter {
     /// # Errors
     /// When the columns are not the table's.
     pub fn apply(&mut self, batch: &ChangeBatch) -> Result<u64> {
-        self.table.apply(batch)?;
-        self.token += 1;
-        Ok(self.token)
+        self.table.apply(batch)
+    }
+
+    /// The token of the last batch that the checkpoints hold from which the jobs over the table went
+    /// on; 0 if they started anew. Ask when the jobs have been started, and before the first push.
+    ///
+    /// ```
+    /// # use ebbflow::session::{Session, StatementResult};
+    /// # use datafusion::common::ScalarValue;
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let rows = |i: u64| vec![vec![ScalarValue::from("a"), ScalarValue::from(i as i32)]];
+    /// for run in 0..2 {
+    ///     let mut session = Session::new();
+    ///     let directory = folder.path().display().to_string();
+    ///     session.set("execution.checkpointing.interval", "1 h")?;
+    ///     session.set("execution.checkpointing.dir", &directory)?;
+    ///     session.execute("CREATE TABLE t (k STRING, v INT) WITH ('connector' = 'memory')")?;
+    ///     session.execute("CREATE TABLE o (k STRING, n BIGINT, PRIMARY KEY (k) NOT ENFORCED) \
+    ///                      WITH ('connector' = 'blackhole')")?;
+    ///     let mut writer = session.table_writer("t")?;
+    ///     let StatementResult::Job(job) =
+    ///         session.execute("INSERT INTO o SELECT k, COUNT(*) FROM t GROUP BY k")?
+    ///     else {
+    ///         unreachable!("an INSERT starts a job");
+    ///     };
+    ///     assert_eq!(writer.restored_token(), run * 3);
+    ///     for i in writer.restored_token() + 1..=3 + run {
+    ///         assert_eq!(writer.insert(rows(i))?, i);
+    ///     }
+    ///     job.handle().stop(Default::default(), None)?;
+    ///     job.wait()?;
+    /// }
+    /// # Ok::<(), ebbflow::error::Error>(())
+    /// ```
+    #[must_use]
+    pub fn restored_token(&self) -> u64 {
+        self.table.restored()
     }
 
     /// Says that no row with an event time up to `watermark` (ms since the epoch, in UTC for a

@@ -26,7 +26,8 @@ pub struct Query {
 impl Session {
     pub(super) fn start_query(&self, plan: &LogicalPlan) -> Result<Query> {
         let stream = self.planner().plan_query(plan, true)?;
-        let config = self.job_config("query");
+        let mut config = self.job_config("query");
+        self.add_query_checkpoints(&mut config)?;
         let (writers, reader) = collect(CAPACITY, &config.control);
         let mode = stream.mode;
         let update_maker = crate::plan::physical::describe_updates(&stream);

@@ -83,9 +83,7 @@ impl Session {
             Statement::UnloadModule(name) => self.unload_module(&name),
             Statement::Show(show) => self.show(&show),
             Statement::Describe(describe) => self.describe(&describe),
-            Statement::StopJob {
-                id, with_savepoint, ..
-            } => self.stop_job(&id, with_savepoint),
+            Statement::StopJob(stop) => self.stop_job(&stop),
             other => self.refuse(&other),
         }
     }
@@ -136,11 +134,19 @@ impl Session {
 
     pub(super) fn run_inserts(&mut self, inserts: &[Insert]) -> Result<StatementResult> {
         let job = self.start_inserts(inserts)?;
+        self.tell(&job);
         if self.dml_sync() {
             job.wait()?;
         }
         self.jobs.push(job.clone());
         Ok(StatementResult::Job(job))
+    }
+
+    /// Tells the listener of a job that has started.
+    pub(super) fn tell(&self, job: &InsertJob) {
+        if let Some(listener) = &self.job_listener {
+            listener(job.handle());
+        }
     }
 
     /// Whether an INSERT is waited for.

@@ -47,14 +47,18 @@ impl Mode {
         }
     }
 
-    /// The settings that make it.
+    /// The settings that make it for the test called `name`.
     #[must_use]
-    pub fn settings(self) -> Vec<(String, String)> {
-        let set = |key: &str, value: &str| vec![(key.to_string(), value.to_string())];
+    pub fn settings(self, name: &str) -> Vec<(String, String)> {
+        let set = |key: &str, value: &str| (key.to_string(), value.to_string());
         match self {
             Self::Plain => Vec::new(),
-            Self::BatchSize1 => set("execution.batch-size", "1"),
-            Self::Parallelism3 | Self::Restore => set("parallelism.default", "3"),
+            Self::BatchSize1 => vec![set("execution.batch-size", "1")],
+            Self::Parallelism3 => vec![set("parallelism.default", "3")],
+            Self::Restore => vec![
+                set("parallelism.default", "3"),
+                set("testing.die-after-rows", &death(name).to_string()),
+            ],
         }
     }
 }
@@ -162,21 +166,13 @@ impl Case {
         let folder = self.script.parent().unwrap_or(Path::new("."));
         let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
         let text = script.replace("${CASE_DIR}", &folder.display().to_string());
-        let mut settings = mode.settings();
-        if mode == Mode::Restore {
-            settings.push(("testing.die-after-rows".into(), self.death().to_string()));
-        }
+        let settings = mode.settings(&self.name);
         let got = parse(&transcript::run(&text, &settings));
         let comparison = match mode {
             Mode::Parallelism3 | Mode::Restore => Comparison::Folded,
             _ => Comparison::of_script(&script),
         };
         Ok(self.judge(comparison, &want, &got))
-    }
-
-    /// After how many rows its jobs die: the same in every run.
-    fn death(&self) -> u32 {
-        self.name.bytes().map(u32::from).sum::<u32>() % 8
     }
 
     /// Whether the case runs in `mode`: `-- modes: p1` at the top of a script keeps it to some.
@@ -212,6 +208,11 @@ impl Case {
         }
         outcome
     }
+}
+
+/// After how many rows the jobs of a test die: the same in every run.
+fn death(name: &str) -> u32 {
+    name.bytes().map(u32::from).sum::<u32>() % 8
 }
 
 /// `why`, and both results where they have several rows.

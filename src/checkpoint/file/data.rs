@@ -19,6 +19,13 @@ pub(super) struct Segment {
     crc32: u32,
 }
 
+impl Segment {
+    /// Bytes in the file.
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+}
+
 /// Writes streams.
 pub(super) struct Writer {
     file: BufWriter<File>,

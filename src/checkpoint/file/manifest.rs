@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use super::data::{self, Segment, Writer};
+use super::inspect::{CheckpointInfo, VertexInfo};
 use crate::checkpoint::{Checkpoint, SubtaskSnapshot, VertexCheckpoint};
 use crate::connectors::SplitPosition;
 use crate::error::{Error, Result};
@@ -119,6 +120,27 @@ impl Manifest {
         })
     }
 
+    /// What is told of it to people.
+    pub(super) fn describe(&self) -> CheckpointInfo {
+        let vertices = self.vertices.iter().map(|v| VertexInfo {
+            uid: v.uid.clone(),
+            name: v.name.clone(),
+            subtasks: v.subtasks.len(),
+            bytes: v.subtasks.iter().map(Subtask::bytes).sum(),
+            positions: v
+                .subtasks
+                .iter()
+                .flat_map(|s| s.positions.clone())
+                .collect(),
+        });
+        CheckpointInfo {
+            epoch: self.epoch,
+            engine: self.engine.clone(),
+            vertices: vertices.collect(),
+            ..CheckpointInfo::default()
+        }
+    }
+
     pub(super) fn encode(&self) -> Result<Vec<u8>> {
         let text = serde_json::to_string(self);
         let text = text.map_err(|e| Error::internal(format!("a manifest is no JSON: {e}")))?;
@@ -149,6 +171,14 @@ impl Manifest {
 }
 
 impl Subtask {
+    /// Bytes that it has on disk.
+    fn bytes(&self) -> u64 {
+        let texts = std::iter::once(&self.writer).chain(&self.committables);
+        let texts: usize = texts.map(|bytes| bytes.0.len()).sum();
+        let tables: u64 = self.tables.iter().map(|t| t.segment.length()).sum();
+        tables + texts as u64
+    }
+
     fn save(snapshot: &SubtaskSnapshot, data: &mut Writer) -> Result<Self> {
         let mut tables = Vec::new();
         for (name, table) in &snapshot.operator.tables {

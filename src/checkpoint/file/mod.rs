@@ -1,7 +1,9 @@
 //! Checkpoints in a directory of a local disk.
 //!
 //! ```text
-//! <directory>/lock               held by the process that uses the directory
+//! <directory>/lock               held by the process that uses the directory; its process id
+//!             finished           empty: the job has finished by itself
+//!             stop               asks the job to stop; see `control_file`
 //!             chk-7.data         state tables of checkpoint 7, one Arrow IPC stream after another
 //!             chk-7.manifest     everything else, and where the tables are; see `manifest`
 //!             chk-7.committed    empty: all of checkpoint 7 is committed
@@ -11,11 +13,14 @@
 //! renamed after the data is on disk. Lengths and checksums tell a whole checkpoint from a damaged one.
 
 mod data;
+mod inspect;
 mod manifest;
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+pub use self::inspect::{CheckpointInfo, VertexInfo};
 
 use self::manifest::Manifest;
 use super::{Checkpoint, CheckpointStore};
@@ -24,14 +29,17 @@ use crate::error::{Error, Result};
 const MANIFEST: &str = "manifest";
 const DATA: &str = "data";
 const COMMITTED: &str = "committed";
+const FINISHED: &str = "finished";
 
 /// Keeps checkpoints in a directory, which is its own while it lives.
 #[derive(Debug)]
 pub struct FileStore {
     directory: PathBuf,
     retained: usize,
-    /// Held, never read.
-    _lock: File,
+    /// The job had finished by itself when the directory was opened.
+    finished: bool,
+    /// Held, never read; none if the directory is only read.
+    _lock: Option<File>,
 }
 
 impl FileStore {
@@ -43,26 +51,105 @@ impl FileStore {
     pub fn open(directory: impl Into<PathBuf>, retained: usize) -> Result<Self> {
         let directory = directory.into();
         fs::create_dir_all(&directory).map_err(|e| failed("make", &directory, &e))?;
-        let path = directory.join("lock");
-        let mut options = OpenOptions::new();
-        let lock = options.create(true).truncate(false).write(true).open(&path);
-        let lock = lock.map_err(|e| failed("open", &path, &e))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let text = format!("{} is used by another job", directory.display());
-                return Err(Error::checkpoint(text)
-                    .hint("give every job a directory of its own: 'execution.checkpointing.dir'"));
-            }
-            Err(TryLockError::Error(e)) => return Err(failed("lock", &path, &e)),
-        }
-        let store = Self {
+        let lock = lock(&directory)?;
+        let mut store = Self {
             directory,
             retained: retained.max(1),
-            _lock: lock,
+            finished: false,
+            _lock: Some(lock),
         };
+        let marker = store.directory.join(FINISHED);
+        if marker.exists() {
+            store.finished = true;
+            store.clear()?;
+            fs::remove_file(&marker).map_err(|e| failed("remove", &marker, &e))?;
+        }
         store.remove_leftovers()?;
         Ok(store)
+    }
+
+    /// The checkpoint at `path`, of whatever job: the newest whole one of a directory, or a certain one
+    /// (`directory/chk-7`). Nothing is locked or changed.
+    ///
+    /// # Errors
+    /// When there is none, or it is damaged.
+    pub fn read(path: &Path) -> Result<Checkpoint> {
+        let nothing = || {
+            let text = format!("there is no checkpoint at '{}'", path.display());
+            Error::checkpoint(text).hint("name a job's checkpoint directory, or DIRECTORY/chk-N")
+        };
+        if path.is_dir() {
+            return Self::read_only(path).latest()?.ok_or_else(nothing);
+        }
+        let name = path.file_name().and_then(|n| n.to_str());
+        let epoch = name.and_then(|n| n.strip_prefix("chk-")?.parse::<u64>().ok());
+        match (epoch, path.parent()) {
+            (Some(epoch), Some(parent)) => {
+                let store = Self::read_only(parent);
+                if !store.path(epoch, MANIFEST).exists() {
+                    return Err(nothing());
+                }
+                store.load(epoch)
+            }
+            _ => Err(nothing()),
+        }
+    }
+
+    fn read_only(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_path_buf(),
+            retained: usize::MAX,
+            finished: false,
+            _lock: None,
+        }
+    }
+
+    /// The job directories of `folder`: itself, or those in it.
+    ///
+    /// # Errors
+    /// When it cannot be read, or there are none.
+    pub fn directories(folder: &Path) -> Result<Vec<PathBuf>> {
+        let is_job = |path: &Path| path.join("lock").exists();
+        if is_job(folder) {
+            return Ok(vec![folder.to_path_buf()]);
+        }
+        let entries = fs::read_dir(folder).map_err(|e| failed("read", folder, &e))?;
+        let paths = entries.filter_map(|e| Some(e.ok()?.path()));
+        let mut jobs: Vec<PathBuf> = paths.filter(|p| is_job(p)).collect();
+        jobs.sort();
+        if jobs.is_empty() {
+            let text = format!("'{}' holds no checkpoints of a job", folder.display());
+            return Err(
+                Error::checkpoint(text).hint("name the 'execution.checkpointing.dir' of a job")
+            );
+        }
+        Ok(jobs)
+    }
+
+    /// Who uses `directory`: `process 4711`.
+    ///
+    /// # Errors
+    /// When the lock cannot be looked at.
+    pub fn holder(directory: &Path) -> Result<Option<String>> {
+        let path = directory.join("lock");
+        let lock = File::open(&path).map_err(|e| failed("open", &path, &e))?;
+        match lock.try_lock_shared() {
+            Ok(()) => Ok(None),
+            Err(TryLockError::WouldBlock) => Ok(Some(holder_of(&path))),
+            Err(TryLockError::Error(e)) => Err(failed("lock", &path, &e)),
+        }
+    }
+
+    /// Whether the last job in `directory` has finished by itself.
+    #[must_use]
+    pub fn is_finished(directory: &Path) -> bool {
+        directory.join(FINISHED).exists()
+    }
+
+    /// Whether the job had finished by itself when the directory was opened, so that it begins anew.
+    #[must_use]
+    pub fn had_finished(&self) -> bool {
+        self.finished
     }
 
     fn path(&self, epoch: u64, kind: &str) -> PathBuf {
@@ -203,6 +290,46 @@ impl CheckpointStore for FileStore {
             self.remove_checkpoint(epoch)?;
         }
         self.sync_directory()
+    }
+
+    fn finish(&self) -> Result<()> {
+        let path = self.directory.join(FINISHED);
+        let marker = File::create(&path).and_then(|f| f.sync_all());
+        marker.map_err(|e| failed("create", &path, &e))?;
+        self.sync_directory()?;
+        self.clear()
+    }
+}
+
+/// Takes the lock of `directory`, which names this process.
+fn lock(directory: &Path) -> Result<File> {
+    let path = directory.join("lock");
+    let mut options = OpenOptions::new();
+    let lock = options.create(true).truncate(false).write(true).open(&path);
+    let mut lock = lock.map_err(|e| failed("open", &path, &e))?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let text = format!("{} is used by {}", directory.display(), holder_of(&path));
+            return Err(Error::checkpoint(text).hint(
+                "wait until it has ended or stop it (ebbflow stop), or give every job a directory \
+                 of its own: 'execution.checkpointing.dir'",
+            ));
+        }
+        Err(TryLockError::Error(e)) => return Err(failed("lock", &path, &e)),
+    }
+    let written = lock
+        .set_len(0)
+        .and_then(|()| writeln!(lock, "{}", std::process::id()));
+    written.map_err(|e| failed("write", &path, &e))?;
+    Ok(lock)
+}
+
+/// The process that a lock names.
+fn holder_of(lock: &Path) -> String {
+    match fs::read_to_string(lock).unwrap_or_default().trim() {
+        "" => "another process".to_string(),
+        pid => format!("process {pid}"),
     }
 }
 

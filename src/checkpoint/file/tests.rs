@@ -87,7 +87,7 @@ fn a_directory_belongs_to_one_job() {
     let directory = TempDir::new().unwrap();
     let store = FileStore::open(directory.path(), 1).unwrap();
     let error = FileStore::open(directory.path(), 1).unwrap_err();
-    assert!(error.to_string().contains("another job"), "{error}");
+    assert!(error.to_string().contains("is used by process"), "{error}");
     drop(store);
     FileStore::open(directory.path(), 1).unwrap();
 }

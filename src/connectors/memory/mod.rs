@@ -4,12 +4,16 @@
 //! starts, then every change. It ends when the session says that a table's input is finished. With a
 //! primary key a table keeps one row a key, without one it keeps all rows that were not withdrawn.
 //!
-//! Writers apply rows at once: a job that restarts from a checkpoint writes the rows since then
-//! again.
+//! Without checkpoints writers apply rows at once, with checkpoints when one is complete. A checkpoint
+//! holds the table and what its readers have still to see, so a job goes on in another process too.
 //!
 //! - [`table`]: content and log of one table,
-//! - [`source`]: its readers.
+//! - [`saved`]: its copy in a checkpoint,
+//! - [`source`]: its readers,
+//! - [`sink`]: its writers.
 
+mod saved;
+mod sink;
 mod source;
 mod table;
 
@@ -18,12 +22,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use self::table::MemoryTable;
 
+use self::sink::MemorySink;
 use self::source::MemorySource;
 use super::options::{Options, optional, validate};
-use super::{
-    Connector, OptionSpec, SinkWriter, SinkWriterFactory, TableDescription, TableSink, TableSource,
-};
-use crate::changelog::{ChangeBatch, ChangelogMode};
+use super::{Connector, OptionSpec, TableDescription, TableSink, TableSource};
+use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result};
 
 /// The memory tables of a session, by name.
@@ -148,42 +151,6 @@ impl Connector for MemoryConnector {
             append_only: is_append_only(table)?,
             keyed: !table.primary_key.is_empty(),
         }))
-    }
-}
-
-struct MemorySink {
-    table: Arc<MemoryTable>,
-    append_only: bool,
-    keyed: bool,
-}
-
-impl TableSink for MemorySink {
-    fn changelog_mode(&self, requested: ChangelogMode) -> ChangelogMode {
-        match (self.append_only, self.keyed) {
-            (true, _) => ChangelogMode::APPEND,
-            (false, true) => requested.without_update_before(),
-            (false, false) => requested,
-        }
-    }
-
-    fn writers(&self) -> Result<Arc<dyn SinkWriterFactory>> {
-        Ok(Arc::new(Writers(Arc::clone(&self.table))))
-    }
-}
-
-struct Writers(Arc<MemoryTable>);
-
-impl SinkWriterFactory for Writers {
-    fn create(&self, _subtask: usize, _parallelism: usize) -> Result<Box<dyn SinkWriter>> {
-        Ok(Box::new(Writer(Arc::clone(&self.0))))
-    }
-}
-
-struct Writer(Arc<MemoryTable>);
-
-impl SinkWriter for Writer {
-    fn write(&mut self, batch: &ChangeBatch) -> Result<()> {
-        self.0.apply(batch)
     }
 }
 

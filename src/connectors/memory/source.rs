@@ -1,13 +1,15 @@
 //! Reads a memory table: its content at the start, then every change.
 
-use std::cell::Cell;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::table::{MemoryTable, Next, Pin};
-use crate::changelog::{ChangeBatch, ChangelogMode};
+use super::saved::Saved;
+use super::table::{Logged, MemoryTable, Next, Pin};
+use crate::changelog::ChangelogMode;
 use crate::connectors::{
     SourcePoll, SourceReader, SourceReaderFactory, SplitPosition, TableSource,
 };
@@ -51,50 +53,21 @@ impl TableSource for MemorySource {
 
     fn readers(&self, projection: &[usize]) -> Result<Arc<dyn SourceReaderFactory>> {
         Ok(Arc::new(Readers {
-            shared: Arc::new(Shared {
-                pin: self.table.pin(),
-                table: Arc::clone(&self.table),
-                start: Mutex::new(None),
-            }),
+            pin: self.table.pin(),
+            table: Arc::clone(&self.table),
             projection: projection.to_vec(),
             output: self.schema.project(projection),
         }))
     }
 }
 
-/// What the readers of one job share, also over its restarts.
-struct Shared {
-    table: Arc<MemoryTable>,
-    pin: Arc<Pin>,
-    /// The content with which the job began, and the change after it, until a checkpoint that lies
-    /// behind it is complete.
-    start: Mutex<Option<Start>>,
-}
-
-/// What a job begins with.
-#[derive(Clone)]
-struct Start {
-    content: ChangeBatch,
-    watermark: i64,
-    /// Number of the change after it.
-    next: u64,
-}
-
+/// Shared by the readers of one job, also over its restarts.
 struct Readers {
-    shared: Arc<Shared>,
+    table: Arc<MemoryTable>,
+    /// Keeps the changes that a reader needs, also after a restart.
+    pin: Arc<Pin>,
     projection: Vec<usize>,
     output: Schema,
-}
-
-/// Where the reading stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Position {
-    /// Whether it is in the content of the start; else in the changes.
-    in_start: bool,
-    /// Number of the change; of the first one after the content.
-    change: u64,
-    /// Rows of it that were handed out.
-    rows: usize,
 }
 
 impl SourceReaderFactory for Readers {
@@ -104,117 +77,116 @@ impl SourceReaderFactory for Readers {
         _parallelism: usize,
         restored: &[SplitPosition],
     ) -> Result<Box<dyn SourceReader>> {
-        let owns_split = subtask == 0;
-        let position = match restored.iter().find(|p| p.split == SPLIT) {
-            Some(split) => serde_json::from_str(&split.position).map_err(|e| {
-                Error::checkpoint(format!(
-                    "'{}' is no position in a memory table: {e}",
-                    split.position
-                ))
-            })?,
-            None => Position {
-                in_start: true,
-                change: if owns_split { self.shared.begin()? } else { 0 },
-                rows: 0,
-            },
-        };
-        Ok(Box::new(Reader {
-            shared: Arc::clone(&self.shared),
+        let mut reader = Reader {
+            table: Arc::clone(&self.table),
+            pin: Arc::clone(&self.pin),
             projection: self.projection.clone(),
             output: self.output.clone(),
-            position,
-            owns_split,
-            current: None,
-            start_watermark: None,
-            may_return: Cell::new(!restored.is_empty()),
-        }))
-    }
-}
-
-impl Shared {
-    /// Takes the content of this moment as the start; gives the number of the change after it.
-    fn begin(&self) -> Result<u64> {
-        let (content, watermark, next) = self.table.snapshot()?;
-        self.pin.advance(next);
-        *self.start.lock().unwrap_or_else(PoisonError::into_inner) = Some(Start {
-            content,
-            watermark,
-            next,
-        });
-        Ok(next)
-    }
-
-    /// The content of the start and the changes before number `next` are not needed any more.
-    fn forget(&self, next: u64) {
-        self.pin.advance(next);
-        *self.start.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-
-    /// The content of the start, if it is still there.
-    fn start(&self, next: u64) -> Option<Start> {
-        let start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
-        start.as_ref().filter(|start| start.next == next).cloned()
+            owns_split: subtask == 0,
+            unread: VecDeque::new(),
+            row: 0,
+            next: 0,
+            may_return_to: RefCell::default(),
+        };
+        if reader.owns_split {
+            match restored.iter().find(|p| p.split == SPLIT) {
+                Some(split) => reader.restore(&split.position)?,
+                None => reader.begin()?,
+            }
+        }
+        Ok(Box::new(reader))
     }
 }
 
 struct Reader {
-    shared: Arc<Shared>,
+    table: Arc<MemoryTable>,
+    pin: Arc<Pin>,
     projection: Vec<usize>,
     output: Schema,
-    position: Position,
     owns_split: bool,
-    /// The content or change at `position`.
-    current: Option<ChangeBatch>,
-    /// The watermark that follows the content of the start.
-    start_watermark: Option<i64>,
-    /// Whether a checkpoint may bring the job back to where it was: then what lies behind `position`
-    /// is kept until a later checkpoint is complete.
-    may_return: Cell<bool>,
+    /// What comes before change number `next`, and how many rows of the first entry have gone out.
+    unread: VecDeque<Logged>,
+    row: usize,
+    next: u64,
+    /// The next changes of checkpoints to which the job may come back.
+    may_return_to: RefCell<Vec<u64>>,
+}
+
+/// Of a position, what tells of the log.
+#[derive(Deserialize)]
+struct Place {
+    next: u64,
 }
 
 impl Reader {
-    /// Goes behind what lies at `position`.
-    fn pass(&mut self) {
-        self.current = None;
-        self.position.rows = 0;
-        if !std::mem::replace(&mut self.position.in_start, false) {
-            self.position.change += 1;
+    /// Starts with the content of this moment.
+    fn begin(&mut self) -> Result<()> {
+        let (content, watermark, next) = self.table.snapshot()?;
+        self.unread.push_back(Logged::Change(content));
+        if watermark > i64::MIN {
+            self.unread.push_back(Logged::Watermark(watermark));
         }
-        if !self.may_return.get() {
-            self.shared.forget(self.position.change);
-        }
+        self.next = next;
+        self.advance_pin();
+        Ok(())
     }
 
-    /// Goes to the rows at `position`. `None` when it is reached.
+    fn restore(&mut self, position: &str) -> Result<()> {
+        let saved: Saved = serde_json::from_str(position).map_err(|e| {
+            Error::checkpoint(format!("this is no position in a memory table: {e}"))
+        })?;
+        // A table that a job fills goes on with that job, or is filled anew from the start.
+        if !self.table.is_of(&saved) && !self.table.has_writers() {
+            self.table.restore(&saved)?;
+        }
+        self.unread.extend(self.table.waiting(&saved)?);
+        self.next = saved.next;
+        self.may_return_to.borrow_mut().push(saved.next);
+        self.advance_pin();
+        Ok(())
+    }
+
+    fn advance_pin(&self) {
+        let kept = self.may_return_to.borrow().iter().copied().min();
+        self.pin
+            .advance(kept.map_or(self.next, |kept| kept.min(self.next)));
+    }
+
+    /// What the log of the table says next, if it is no change.
     fn load(&mut self) -> Result<Option<SourcePoll>> {
-        if self.current.is_some() {
-            return Ok(None);
-        }
-        if self.position.in_start {
-            if let Some(start) = self.shared.start(self.position.change) {
-                self.start_watermark = Some(start.watermark).filter(|w| *w > i64::MIN);
-                self.current = Some(start.content);
+        let entry = match self.table.change(self.next) {
+            Next::Change(batch) => Logged::Change(batch),
+            Next::Watermark(watermark) => Logged::Watermark(watermark),
+            Next::Nothing => return Ok(Some(SourcePoll::Pending(PAUSE))),
+            Next::End => return Ok(Some(SourcePoll::End)),
+            Next::Gone => {
+                return Err(Error::checkpoint(
+                    "the changes of a memory table since the checkpoint are gone",
+                ));
             }
-        } else if let Some(watermark) = self.start_watermark.take() {
-            return Ok(Some(SourcePoll::Watermark(watermark)));
-        } else {
-            match self.shared.table.change(self.position.change) {
-                Next::Change(batch) => self.current = Some(batch),
-                Next::Watermark(watermark) => {
-                    self.pass();
-                    return Ok(Some(SourcePoll::Watermark(watermark)));
+        };
+        self.unread.push_back(entry);
+        self.next += 1;
+        self.advance_pin();
+        Ok(None)
+    }
+
+    fn position(&self) -> Result<String> {
+        let rest = self
+            .unread
+            .iter()
+            .enumerate()
+            .map(|(i, entry)| match entry {
+                Logged::Change(batch) if i == 0 => {
+                    let gone = self.row.min(batch.len());
+                    Logged::Change(batch.slice(gone, batch.len() - gone))
                 }
-                Next::Nothing => return Ok(Some(SourcePoll::Pending(PAUSE))),
-                Next::End => return Ok(Some(SourcePoll::End)),
-                Next::Gone => {}
-            }
-        }
-        if self.current.is_some() {
-            return Ok(None);
-        }
-        Err(Error::checkpoint(
-            "the content of a memory table at the checkpoint is gone: it does not outlive the process",
-        ))
+                other => other.clone(),
+            });
+        let saved = self.table.save(rest.collect(), Some(self.next))?;
+        self.may_return_to.borrow_mut().push(saved.next);
+        serde_json::to_string(&saved)
+            .map_err(|e| Error::internal(format!("a position is no JSON: {e}")))
     }
 }
 
@@ -224,22 +196,29 @@ impl SourceReader for Reader {
             return Ok(SourcePoll::End);
         }
         loop {
-            if let Some(poll) = self.load()? {
-                return Ok(poll);
-            }
-            let Some(current) = &self.current else {
-                return Err(Error::internal("a memory reader has no rows to read"));
+            let rows = match self.unread.front() {
+                None => {
+                    if let Some(poll) = self.load()? {
+                        return Ok(poll);
+                    }
+                    continue;
+                }
+                Some(Logged::Watermark(watermark)) => {
+                    let watermark = *watermark;
+                    self.unread.pop_front();
+                    return Ok(SourcePoll::Watermark(watermark));
+                }
+                Some(Logged::Change(batch)) if self.row < batch.len() => {
+                    let count = max_rows.max(1).min(batch.len() - self.row);
+                    batch.slice(self.row, count)
+                }
+                Some(Logged::Change(_)) => {
+                    self.unread.pop_front();
+                    self.row = 0;
+                    continue;
+                }
             };
-            let first = self.position.rows.min(current.len());
-            let count = max_rows.max(1).min(current.len() - first);
-            let rows = current.slice(first, count);
-            self.position.rows = first + count;
-            if self.position.rows == current.len() {
-                self.pass();
-            }
-            if rows.is_empty() {
-                continue;
-            }
+            self.row += rows.len();
             let columns = rows.rows().project(&self.projection)?;
             let columns = columns.with_schema(self.output.to_arrow())?;
             return Ok(SourcePoll::Batch(rows.with_rows(columns)?));
@@ -250,22 +229,23 @@ impl SourceReader for Reader {
         if !self.owns_split {
             return Vec::new();
         }
-        self.may_return.set(true);
+        let position = self.position().unwrap_or_else(|e| {
+            // restoring it says so
+            tracing::error!("a memory table cannot be saved: {e}");
+            String::new()
+        });
         vec![SplitPosition {
             split: SPLIT.into(),
-            position: serde_json::to_string(&self.position).unwrap_or_default(),
+            position,
         }]
     }
 
     fn checkpoint_complete(&mut self, positions: &[SplitPosition]) {
         let position = positions.iter().find(|p| p.split == SPLIT);
-        let Some(position) =
-            position.and_then(|p| serde_json::from_str::<Position>(&p.position).ok())
-        else {
-            return;
-        };
-        if !position.in_start {
-            self.shared.forget(position.change);
+        let place = position.and_then(|p| serde_json::from_str::<Place>(&p.position).ok());
+        if let Some(Place { next }) = place {
+            self.may_return_to.borrow_mut().retain(|kept| *kept >= next);
+            self.advance_pin();
         }
     }
 }

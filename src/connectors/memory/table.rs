@@ -1,7 +1,8 @@
 //! One memory table: its rows now, and the changes that some reader has not seen.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use arrow::array::{RecordBatch, RecordBatchOptions, UInt32Array};
@@ -9,14 +10,17 @@ use arrow::datatypes::SchemaRef;
 use arrow::row::{OwnedRow, RowConverter, SortField};
 use indexmap::IndexMap;
 
+use super::saved::{Changes as SavedChanges, Saved, Waiting};
 use crate::changelog::{ChangeBatch, RowKind};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::types::Schema;
 
 /// A table in memory.
 pub struct MemoryTable {
     schema: Schema,
     key: Vec<usize>,
+    /// Tells the table from those of other processes.
+    incarnation: u64,
     // No other lock is taken while this one is held.
     state: Mutex<State>,
 }
@@ -37,6 +41,16 @@ struct State {
     watermark: i64,
     finished: bool,
     pins: Vec<Weak<Pin>>,
+    /// Batches that were ever applied.
+    accepted: u64,
+    /// How many of them a checkpoint of another process has brought, and the change that was next.
+    restored: Option<(u64, u64)>,
+    /// Whether a batch was applied in this process.
+    used: bool,
+    /// Whether a job of this process writes to it.
+    has_writers: bool,
+    /// Batches of transactions that are not committed, by epoch and subtask.
+    prepared: BTreeMap<(u64, usize), Vec<ChangeBatch>>,
 }
 
 /// Keeps the changes from one on, for as long as it lives.
@@ -56,8 +70,9 @@ impl Pin {
 
 /// What happened to a table.
 #[derive(Debug, Clone)]
-enum Logged {
+pub(super) enum Logged {
     Change(ChangeBatch),
+    /// No row with an earlier event time will come, ms.
     Watermark(i64),
 }
 
@@ -94,9 +109,15 @@ impl MemoryTable {
                 watermark: i64::MIN,
                 finished: false,
                 pins: Vec::new(),
+                accepted: 0,
+                restored: None,
+                used: false,
+                has_writers: false,
+                prepared: BTreeMap::new(),
             }),
             schema: schema.clone(),
             key: key.to_vec(),
+            incarnation: RandomState::new().hash_one("table"),
         })
     }
 
@@ -124,12 +145,20 @@ impl MemoryTable {
 
     /// Applies changes, as INSERT does. With a primary key an addition replaces the row of its key, a
     /// `-D` removes it, and a `-U` says nothing; without one a withdrawal removes one equal row. What
-    /// changes nothing is not handed on.
+    /// changes nothing is not handed on. Answers how many batches the table has taken.
     ///
     /// # Errors
     /// When the columns are not the table's: a bug of the caller.
-    pub fn apply(&self, batch: &ChangeBatch) -> Result<()> {
-        self.lock().apply(batch, &self.key)
+    pub fn apply(&self, batch: &ChangeBatch) -> Result<u64> {
+        let mut state = self.lock();
+        state.take(batch, &self.key)?;
+        Ok(state.accepted)
+    }
+
+    /// How many batches a checkpoint has brought, in which a job of another process had them.
+    #[must_use]
+    pub fn restored(&self) -> u64 {
+        self.lock().restored.map_or(0, |(accepted, _)| accepted)
     }
 
     /// Applies the changes that `change` makes of the rows now, as UPDATE and DELETE do: nothing
@@ -141,7 +170,7 @@ impl MemoryTable {
     pub fn update(&self, change: impl FnOnce(RecordBatch) -> Result<ChangeBatch>) -> Result<()> {
         let mut state = self.lock();
         let changes = change(state.content()?)?;
-        state.apply(&changes, &self.key)
+        state.take(&changes, &self.key)
     }
 
     /// Says that no row with an event time up to `watermark` (ms since the epoch) will come.
@@ -175,10 +204,112 @@ impl MemoryTable {
         Ok((rows, state.watermark, state.end()))
     }
 
+    /// A copy for a checkpoint. What waits: `unread`, then the changes from number `next` on.
+    pub(super) fn save(&self, mut unread: Vec<Logged>, next: Option<u64>) -> Result<Saved> {
+        let (content, saved) = {
+            let state = self.lock();
+            let next = next.unwrap_or_else(|| state.end());
+            let skipped = usize::try_from(next.saturating_sub(state.first)).unwrap_or(usize::MAX);
+            unread.extend(state.log.iter().skip(skipped).cloned());
+            let saved = Saved {
+                incarnation: self.incarnation,
+                next: state.end().max(next),
+                accepted: state.accepted,
+                watermark: Some(state.watermark).filter(|w| *w > i64::MIN),
+                ..Saved::default()
+            };
+            (state.content()?, saved)
+        };
+        Ok(Saved {
+            content: SavedChanges::encode(vec![ChangeBatch::inserts(content)])?,
+            waiting: Waiting::encode(unread)?,
+            ..saved
+        })
+    }
+
+    /// A copy of nothing but what waits.
+    pub(super) fn save_waiting(&self, waiting: Vec<Logged>) -> Result<Saved> {
+        Ok(Saved {
+            incarnation: self.incarnation,
+            waiting: Waiting::encode(waiting)?,
+            ..Saved::default()
+        })
+    }
+
+    /// What waits in a copy.
+    pub(super) fn waiting(&self, saved: &Saved) -> Result<Vec<Logged>> {
+        let arrow = Arc::clone(&self.lock().arrow);
+        saved.waiting.iter().map(|w| w.decode(&arrow)).collect()
+    }
+
+    /// Whether a copy was made of this very table, in this process.
+    pub(super) fn is_of(&self, saved: &Saved) -> bool {
+        saved.incarnation == self.incarnation
+    }
+
+    /// Takes up the rows of a copy from another process. Of several copies the earliest counts: the
+    /// later ones' readers leave out what they have seen.
+    ///
+    /// # Errors
+    /// When rows were put into the table before, or the copy has other columns.
+    pub(super) fn restore(&self, saved: &Saved) -> Result<()> {
+        let mut state = self.lock();
+        if state.restored.is_some_and(|(_, next)| next <= saved.next) {
+            return Ok(());
+        }
+        if state.used {
+            return Err(Error::checkpoint(
+                "rows came into a memory table before a job that reads it went on from its checkpoint",
+            )
+            .hint("start the jobs first; then push from the token that the writer says"));
+        }
+        let arrow = Arc::clone(&state.arrow);
+        state.content.clear();
+        if let Some(content) = &saved.content {
+            state.apply(&content.decode(&arrow)?, &self.key)?;
+        }
+        state.log.clear();
+        state.first = saved.next;
+        state.watermark = saved.watermark.unwrap_or(i64::MIN);
+        state.accepted = saved.accepted;
+        state.restored = Some((saved.accepted, saved.next));
+        Ok(())
+    }
+
+    /// A job of this process writes to the table.
+    pub(super) fn add_writer(&self) {
+        self.lock().has_writers = true;
+    }
+
+    /// Whether a job of this process writes to the table.
+    pub(super) fn has_writers(&self) -> bool {
+        self.lock().has_writers
+    }
+
+    /// Keeps batches for [`commit`](Self::commit).
+    pub(super) fn prepare(&self, epoch: u64, subtask: usize, batches: Vec<ChangeBatch>) {
+        self.lock().prepared.insert((epoch, subtask), batches);
+    }
+
+    /// Applies what was prepared, once; nothing if another process has prepared it.
+    pub(super) fn commit(&self, epoch: u64, subtask: usize) -> Result<()> {
+        let mut state = self.lock();
+        let batches = state.prepared.remove(&(epoch, subtask));
+        let mut batches = batches.into_iter().flatten();
+        batches.try_for_each(|batch| state.take(&batch, &self.key))
+    }
+
+    /// Forgets what was prepared after checkpoint `epoch`.
+    pub(super) fn abort(&self, epoch: u64) {
+        self.lock()
+            .prepared
+            .retain(|(prepared, _), _| *prepared <= epoch);
+    }
+
     /// Change number `next`.
     pub(super) fn change(&self, next: u64) -> Next {
         let state = self.lock();
-        if next < state.first || next > state.end() {
+        if next < state.first {
             return Next::Gone;
         }
         let index = usize::try_from(next - state.first).unwrap_or(usize::MAX);
@@ -210,6 +341,14 @@ impl State {
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         let arrow = Arc::clone(&self.arrow);
         Ok(RecordBatch::try_new_with_options(arrow, columns, &options)?)
+    }
+
+    /// Applies a batch that somebody has given.
+    fn take(&mut self, batch: &ChangeBatch, key: &[usize]) -> Result<()> {
+        self.used = true;
+        self.apply(batch, key)?;
+        self.accepted += 1;
+        Ok(())
     }
 
     fn apply(&mut self, batch: &ChangeBatch, key: &[usize]) -> Result<()> {

@@ -10,6 +10,7 @@ pub mod json;
 pub mod logical;
 pub mod physical;
 
+pub(super) use physical::{join_name, window};
 pub use physical::{line, tree};
 
 use super::logical::LogicalPlan;

@@ -376,7 +376,7 @@ pub fn line(plan: &StreamPlan) -> String {
     format!("{noun}({detail})")
 }
 
-fn window(windowing: &Windowing) -> String {
+pub(crate) fn window(windowing: &Windowing) -> String {
     let shift = |offset: i64| {
         if offset == 0 {
             String::new()
@@ -494,7 +494,7 @@ fn join(plan: &StreamPlan) -> String {
     )
 }
 
-fn join_name(join_type: JoinType) -> &'static str {
+pub(crate) fn join_name(join_type: JoinType) -> &'static str {
     match join_type {
         JoinType::Inner => "InnerJoin",
         JoinType::Left => "LeftOuterJoin",

@@ -1,6 +1,7 @@
 //! The stream plan as a graph of operators. Those bounded by time are in [`time`]; [`share`] finds
-//! what occurs more than once.
+//! what occurs more than once, and [`identity`] says how a vertex is found again in a checkpoint.
 
+mod identity;
 mod share;
 mod time;
 
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 
+use self::identity::Identities;
 use self::share::Sharing;
 use super::logical::{self, SortKey};
 use super::physical::{ConflictAction, JoinSide, StreamNode, StreamPlan};
@@ -57,6 +59,7 @@ pub struct Translator<'a> {
     known: HashMap<String, VertexId>,
     /// Whether some expression reads the watermark.
     reads_watermark: bool,
+    identities: Identities,
 }
 
 impl<'a> Translator<'a> {
@@ -70,12 +73,14 @@ impl<'a> Translator<'a> {
             known: HashMap::new(),
             config,
             reads_watermark: false,
+            identities: Identities::default(),
         }
     }
 
     /// The graph.
     #[must_use]
-    pub fn finish(self) -> Graph {
+    pub fn finish(mut self) -> Graph {
+        self.identities.give(&mut self.graph);
         self.graph
     }
 
@@ -134,6 +139,7 @@ impl<'a> Translator<'a> {
         target: &str,
         primary_key: &[usize],
     ) -> Result<()> {
+        self.identities.begin(input, target);
         let from = self.add(input)?;
         let upstream = self.graph.vertex(from).parallelism;
         let collects = matches!(node, StreamNode::Collect);
@@ -147,8 +153,8 @@ impl<'a> Translator<'a> {
         self.graph.add(Vertex {
             name: node.noun().into(),
             description: format!("{}(table=[{target}])", node.noun()),
-            uid: format!("sink:{target}"),
-            signature: signature(&input.schema),
+            uid: self.identities.sink(node.noun()),
+            signature: format!("columns: {}", input.schema),
             kind: VertexKind::Sink(writers),
             mode: Some(input.mode),
             schema: input.schema.clone(),
@@ -169,11 +175,13 @@ impl<'a> Translator<'a> {
             .map(|input| self.add(input))
             .collect::<Result<Vec<_>>>()?;
         let identity = self.sharing.identity(plan, &inputs);
-        if let Some(known) = identity.as_ref().and_then(|i| self.known.get(i)) {
-            return Ok(*known);
-        }
-        let vertex = self.add_vertex(plan, inputs)?;
+        let known = identity.as_ref().and_then(|i| self.known.get(i));
+        let vertex = match known {
+            Some(known) => *known,
+            None => self.add_vertex(plan, inputs)?,
+        };
         self.known.extend(identity.map(|i| (i, vertex)));
+        self.identities.next_is(vertex);
         Ok(vertex)
     }
 
@@ -289,12 +297,12 @@ impl<'a> Translator<'a> {
         inputs: Vec<Input>,
     ) -> VertexId {
         let description = super::explain::line(plan);
-        let number = self.graph.vertices().len();
         self.graph.add(Vertex {
             name: plan.node.noun().into(),
-            uid: format!("{number}:{}", plan.node.noun()),
+            // given when the graph is whole
+            uid: String::new(),
             description,
-            signature: signature(&plan.schema),
+            signature: String::new(),
             mode: Some(plan.mode),
             kind,
             schema: plan.schema.clone(),
@@ -679,11 +687,6 @@ fn constraint_spec_of(schema: &Schema, config: &Configuration) -> ConstraintEnfo
         nested: NestedEnforcer::Ignore,
         key_of_deletes: None,
     }
-}
-
-/// What must agree for state to be restored, as text.
-fn signature(schema: &Schema) -> String {
-    schema.to_string()
 }
 
 fn reads_watermark(plan: &StreamPlan) -> bool {

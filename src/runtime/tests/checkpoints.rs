@@ -72,14 +72,14 @@ impl Operator for Count {
     }
 }
 
-fn count() -> VertexKind {
+pub(super) fn count() -> VertexKind {
     operator(Count::default)
 }
 
-const KEYS: i64 = 7;
+pub(super) const KEYS: i64 = 7;
 
 /// Two sources -> count by key -> sink.
-fn counting(parallelism: usize, first: i64, second: i64, sink: VertexKind) -> Graph {
+pub(super) fn counting(parallelism: usize, first: i64, second: i64, sink: VertexKind) -> Graph {
     let acts = |rows: i64| source((0..rows).map(|i| Act::Row(insert(&[i % KEYS]))).collect());
     let mut graph = Graph::default();
     let hash = Distribution::Hash(vec![0]);
@@ -103,7 +103,7 @@ fn counting(parallelism: usize, first: i64, second: i64, sink: VertexKind) -> Gr
 }
 
 /// What `counting` commits when nothing goes wrong, in any order.
-fn expected(rows: [i64; 2]) -> Vec<Vec<i64>> {
+pub(super) fn expected(rows: [i64; 2]) -> Vec<Vec<i64>> {
     let mut expected = Vec::new();
     let mut counts = BTreeMap::new();
     for i in rows.into_iter().flat_map(|n| 0..n) {
@@ -116,7 +116,7 @@ fn expected(rows: [i64; 2]) -> Vec<Vec<i64>> {
     expected
 }
 
-fn committed(committed: &CommittedRows) -> Vec<Vec<i64>> {
+pub(super) fn committed(committed: &CommittedRows) -> Vec<Vec<i64>> {
     let batches = committed.batches();
     let mut all: Vec<_> = batches.iter().flat_map(rows).map(|(_, row)| row).collect();
     all.sort();

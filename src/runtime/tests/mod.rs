@@ -1,6 +1,7 @@
 //! Behaviour of whole jobs, with sources and sinks of the tests.
 
 mod checkpoints;
+mod lifecycle;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -174,14 +174,7 @@ pub enum Statement {
     /// `REMOVE JAR 'f'`.
     RemoveJar(String),
     /// `STOP JOB 'id' [WITH SAVEPOINT] [WITH DRAIN]`.
-    StopJob {
-        /// The job.
-        id: String,
-        /// Take a savepoint.
-        with_savepoint: bool,
-        /// Emit the last watermark first.
-        with_drain: bool,
-    },
+    StopJob(StopJob),
     /// `CREATE MODEL`, `ALTER MODEL` and other statements that Flink parses and we have no use for;
     /// the words that name the statement.
     Unsupported(String),
@@ -393,4 +386,15 @@ pub enum ExplainDetail {
     JsonExecutionPlan,
     /// `PLAN_ADVICE`.
     PlanAdvice,
+}
+
+/// `STOP JOB 'id' [WITH SAVEPOINT] [WITH DRAIN]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StopJob {
+    /// The job.
+    pub id: String,
+    /// Take a savepoint.
+    pub with_savepoint: bool,
+    /// Let the sources end first, so that all windows fire.
+    pub with_drain: bool,
 }

@@ -2,7 +2,9 @@
 
 use sqlparser::ast::{Expr, Ident};
 
-use super::super::ast::{ConflictStrategy, Explain, ExplainDetail, Insert, Statement, Update, Use};
+use super::super::ast::{
+    ConflictStrategy, Explain, ExplainDetail, Insert, Statement, StopJob, Update, Use,
+};
 use super::super::hints;
 use super::super::lexer::TokenKind;
 use super::FlinkParser;
@@ -95,11 +97,11 @@ impl FlinkParser<'_> {
                 let id = self.string_literal("a job's id in single quotes")?;
                 let with_savepoint = self.take_words(&["WITH", "SAVEPOINT"]);
                 let with_drain = with_savepoint && self.take_words(&["WITH", "DRAIN"]);
-                Ok(Statement::StopJob {
+                Ok(Statement::StopJob(StopJob {
                     id,
                     with_savepoint,
                     with_drain,
-                })
+                }))
             }
             "QUIT" | "EXIT" => Ok(Statement::Quit),
             "HELP" => Ok(Statement::Help),

@@ -52,7 +52,8 @@ pub(super) fn run(path: &Path, text: &str, mode: Mode) -> Result<Vec<Failure>> {
         ..ConnectorContext::default()
     };
     let mut session = Session::with_context(context);
-    for (key, value) in mode.settings() {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    for (key, value) in mode.settings(&name) {
         session.set(&key, &value)?;
     }
     let mut runner = Runner {
