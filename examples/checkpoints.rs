@@ -11,7 +11,7 @@ use std::time::Duration;
 use ebbflow::error::Result;
 use ebbflow::session::{Session, StatementResult};
 
-const ROWS: usize = 600;
+const ROWS: usize = 1000;
 
 fn main() -> Result<()> {
     let home = std::env::temp_dir().join(format!("ebbflow-checkpoints-{}", std::process::id()));
@@ -46,7 +46,7 @@ fn script(home: &Path) -> String {
         "SET 'execution.checkpointing.interval' = '1 min';
          SET 'execution.checkpointing.dir' = '{home}/checkpoints';
          CREATE TABLE numbers (id INT) WITH (
-           'connector' = 'datagen', 'rows-per-second' = '400',
+           'connector' = 'datagen', 'rows-per-second' = '200',
            'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '{ROWS}'
          );
          CREATE TABLE files (id INT) WITH (

@@ -75,7 +75,9 @@ fn follow(query: &mut Query, table: &mut DynamicTable, count: usize) -> Result<(
     Ok(())
 }
 
+/// The rows, sorted: an updated row is a new one, so it stands behind those that are older.
 fn show(table: &DynamicTable) -> String {
-    let rows: Vec<_> = table.rows().map(ToString::to_string).collect();
+    let mut rows: Vec<_> = table.rows().map(ToString::to_string).collect();
+    rows.sort();
     rows.join(" ")
 }

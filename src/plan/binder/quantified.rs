@@ -91,7 +91,7 @@ pub(super) fn as_in(left: &ast::Expr, op: &Op, query: &ast::Query, all: bool) ->
 /// When it is something else.
 pub(super) fn subquery(right: &ast::Expr) -> Result<&ast::Query> {
     match right {
-        ast::Expr::Subquery(query) => Ok(query),
+        ast::Expr::Subquery(query) => Ok(query.as_ref()),
         ast::Expr::Nested(inner) => subquery(inner),
         _ => Err(Error::plan(
             "ANY, SOME and ALL compare with the rows of a subquery",
