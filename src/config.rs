@@ -90,6 +90,9 @@ const CHECKED: &[(&str, Kind)] = &[
     ),
     ("execution.state-recovery.fresh", Kind::Bool),
     ("execution.checkpointing.num-retained", Kind::Int),
+    ("execution.checkpointing.incremental", Kind::Bool),
+    ("s3.path.style.access", Kind::Bool),
+    ("s3.path-style-access", Kind::Bool),
     (
         "execution.state-recovery.ignore-unclaimed-state",
         Kind::Bool,

@@ -204,6 +204,7 @@ mod tests {
                 vertex("calc", "", state),
                 vertex("sink", "columns: k", prepared),
             ],
+            ..Checkpoint::default()
         }
     }
 

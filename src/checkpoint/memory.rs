@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Checkpoint, CheckpointStore};
-use crate::error::Result;
+use super::{Checkpoint, CheckpointStore, layers};
+use crate::error::{Error, Result};
 
 /// Keeps the newest checkpoint in memory.
 #[derive(Debug, Default)]
@@ -17,7 +17,14 @@ impl MemoryStore {
 
 impl CheckpointStore for MemoryStore {
     fn save(&self, checkpoint: &Checkpoint) -> Result<()> {
-        *self.lock() = Some(checkpoint.clone());
+        let mut newest = self.lock();
+        let base = newest.as_ref().filter(|c| checkpoint.base == Some(c.epoch));
+        if checkpoint.has_changes() && base.is_none() {
+            return Err(Error::internal("changes of another checkpoint"));
+        }
+        let mut whole = layers::apply(base, checkpoint)?;
+        whole.base = Some(whole.epoch);
+        *newest = Some(whole);
         Ok(())
     }
 

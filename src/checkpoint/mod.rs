@@ -19,35 +19,66 @@
 mod claims;
 mod control_file;
 mod file;
+pub(crate) mod layers;
 mod memory;
 mod recovery;
 mod restore;
+mod two_phase;
 
 pub use claims::{Claim, Claims, Unclaimed};
 pub use control_file::{ControlFile, StopCommand};
-pub use file::{CheckpointInfo, FileStore, VertexInfo};
+#[cfg(test)]
+pub(crate) use file::sim;
+pub use file::{CheckpointInfo, FileStore, S3Options, VertexInfo};
 pub use memory::MemoryStore;
 pub use recovery::Recovery;
 pub use restore::{lowest, operator_state, positions, writer_states};
+pub use two_phase::{Step, TwoPhase};
 
 use std::fmt;
 
 use crate::connectors::SplitPosition;
 use crate::error::Result;
-use crate::state::snapshot::OperatorSnapshot;
+use crate::state::key_group::DEFAULT_MAX_PARALLELISM;
+use crate::state::snapshot::{OperatorSnapshot, Part};
 
 /// A consistent copy of a job.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Checkpoint {
     /// Its number: higher is newer.
     pub epoch: u64,
+    /// The checkpoint of the store that changes go on from: of one that is to be saved, that of its
+    /// own tables of changes; of one that the store gave, the one itself.
+    pub base: Option<u64>,
+    /// Number of key groups of the job.
+    pub max_parallelism: u16,
     /// Whether all its committables are known to be committed.
     pub committed: bool,
     /// The vertices that have anything to remember.
     pub vertices: Vec<VertexCheckpoint>,
 }
 
+impl Default for Checkpoint {
+    fn default() -> Self {
+        Self {
+            epoch: 0,
+            base: None,
+            max_parallelism: DEFAULT_MAX_PARALLELISM,
+            committed: false,
+            vertices: Vec::new(),
+        }
+    }
+}
+
 impl Checkpoint {
+    /// Whether there are tables of which it holds only the changes.
+    #[must_use]
+    pub fn has_changes(&self) -> bool {
+        let subtasks = self.vertices.iter().flat_map(|v| &v.subtasks);
+        let mut tables = subtasks.flat_map(|s| s.operator.tables.values());
+        tables.any(|table| matches!(table.part, Part::Changes { .. }))
+    }
+
     /// The vertex with identity `uid`.
     #[must_use]
     pub fn vertex(&self, uid: &str) -> Option<&VertexCheckpoint> {
@@ -107,10 +138,11 @@ impl SubtaskSnapshot {
 
 /// Keeps the checkpoints of one job.
 pub trait CheckpointStore: Send + Sync + fmt::Debug {
-    /// Makes `checkpoint` durable and the newest. Older ones may go.
+    /// Makes `checkpoint` durable and the newest. Older ones may go. Its tables of changes go on from
+    /// the checkpoint that was last saved or read, which [`Checkpoint::base`] names.
     ///
     /// # Errors
-    /// When it is not durable.
+    /// When it is not durable, or goes on from another checkpoint.
     fn save(&self, checkpoint: &Checkpoint) -> Result<()>;
 
     /// The newest checkpoint that is whole.

@@ -8,9 +8,9 @@ use arrow::compute::filter_record_batch;
 
 use super::SubtaskSnapshot;
 use crate::connectors::SplitPosition;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::state::key_group::{key_groups, owner};
-use crate::state::snapshot::{RestoreState, StateTable};
+use crate::state::snapshot::{Part, RestoreState};
 
 /// The lowest watermark of all subtasks; `None` if one has none.
 #[must_use]
@@ -57,25 +57,23 @@ pub fn operator_state(
         watermark: lowest(saved, |s| s.operator.watermark),
     };
     for (name, table) in saved.iter().flat_map(|s| &s.operator.tables) {
-        let own = state
-            .tables
-            .entry(name.clone())
-            .or_insert_with(|| StateTable {
-                keys: table.keys,
-                batches: Vec::new(),
-            });
+        if !matches!(table.part, Part::Whole) {
+            return Err(Error::internal(
+                "a checkpoint holds only the changes of a table",
+            ));
+        }
+        let own = state.tables.entry(name.clone()).or_default();
         for batch in &table.batches {
-            let batch = if table.keys == 0 || parallelism == 1 {
-                batch.clone()
-            } else {
-                of_subtask(batch, table.keys, subtask, parallelism, max_parallelism)?
-            };
+            let mut batch = batch.get()?;
+            if table.keys > 0 && parallelism > 1 {
+                batch = of_subtask(&batch, table.keys, subtask, parallelism, max_parallelism)?;
+            }
             if batch.num_rows() > 0 {
-                own.batches.push(batch);
+                own.push(batch);
             }
         }
     }
-    state.tables.retain(|_, table| !table.batches.is_empty());
+    state.tables.retain(|_, batches| !batches.is_empty());
     Ok(state)
 }
 

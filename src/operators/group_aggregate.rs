@@ -329,6 +329,14 @@ impl Operator for GroupAggregate {
         self.groups.snapshot()
     }
 
+    fn track_changes(&mut self) {
+        self.groups.track_changes();
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        self.groups.changes(previous_durable)
+    }
+
     fn restore(&mut self, state: RestoreState) -> Result<()> {
         let now = self.now();
         self.groups.restore(&state, now)

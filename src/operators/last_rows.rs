@@ -3,27 +3,30 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{Field, Int64Type, Schema as ArrowSchema};
 
 use super::expiry::Expiry;
 use super::{OperatorContext, StateSize};
 use crate::error::{Error, Result};
-use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
+use crate::state::keys::{EncodedKeys, KeyBytes, KeyEncoder, KeyTable};
 use crate::state::rows::{EncodedRows, RowCodec, RowId, RowStore, check_columns};
-use crate::state::snapshot::{OperatorSnapshot, RestoreState};
+use crate::state::snapshot::{LazyBatch, OperatorSnapshot, RestoreState};
 use crate::types::{DataType, Schema};
 
 const TABLE: &str = "rows";
+
+/// Rows of one batch of a snapshot.
+pub(super) const SNAPSHOT_ROWS: usize = 1 << 14;
 
 /// The last row of each key.
 #[derive(Debug)]
 pub(super) struct LastRows {
     key: Vec<usize>,
     types: Vec<DataType>,
-    encoder: KeyEncoder,
+    encoder: Arc<KeyEncoder>,
     table: KeyTable,
-    codec: RowCodec,
+    codec: Arc<RowCodec>,
     store: RowStore,
     /// By slot.
     rows: Vec<Option<RowId>>,
@@ -51,8 +54,8 @@ impl LastRows {
         Ok(Self {
             key: key.to_vec(),
             table: encoder.table(),
-            encoder,
-            codec: RowCodec::new(&types)?,
+            encoder: Arc::new(encoder),
+            codec: Arc::new(RowCodec::new(&types)?),
             types,
             store: RowStore::default(),
             rows: Vec::new(),
@@ -159,19 +162,48 @@ impl LastRows {
         }
     }
 
+    /// From now on, remembers what changes.
+    pub(super) fn track_changes(&mut self) {
+        if !self.key.is_empty() {
+            self.table.track_changes();
+        }
+    }
+
     /// Adds all rows to `snapshot`.
-    pub(super) fn snapshot(&self, snapshot: &mut OperatorSnapshot) -> Result<()> {
-        let slots: Vec<u32> = self.table.slots().collect();
-        let ids = slots.iter().filter_map(|slot| self.rows[*slot as usize]);
-        let mut columns = self.table.decode(&self.encoder, slots.iter().copied())?;
-        columns.push(self.expiry.save(&slots));
-        columns.extend(self.store.decode(&self.codec, ids)?);
-        snapshot.add(
-            TABLE,
-            self.key.len(),
-            anonymous_batch(columns, slots.len())?,
-        );
-        Ok(())
+    pub(super) fn snapshot(&mut self, snapshot: &mut OperatorSnapshot) {
+        let slots = self.table.copy_all();
+        self.copy(&slots, snapshot);
+    }
+
+    /// Adds the rows of the keys that have changed; see [`Operator::changes`](super::Operator::changes).
+    pub(super) fn changes(&mut self, previous_durable: bool, snapshot: &mut OperatorSnapshot) {
+        let Some(changed) = self.table.take_changes(previous_durable) else {
+            return self.snapshot(snapshot);
+        };
+        self.copy(&changed.slots, snapshot);
+        let vacant = |slot: u32| self.rows[slot as usize].is_none();
+        changed.mark(snapshot, TABLE, &self.table, &self.encoder, vacant);
+    }
+
+    fn copy(&self, slots: &[u32], snapshot: &mut OperatorSnapshot) {
+        for slots in slots.chunks(SNAPSHOT_ROWS) {
+            let with_row = |slot: &u32| Some((*slot, self.rows[*slot as usize]?));
+            let (slots, ids): (Vec<u32>, Vec<RowId>) = slots.iter().filter_map(with_row).unzip();
+            let keys = self.table.copy_keys(&slots);
+            let mut rows = KeyBytes::with_capacity(ids.len());
+            for id in ids {
+                rows.push(self.store.get(id));
+            }
+            let written = self.expiry.save(&slots);
+            let (encoder, codec) = (Arc::clone(&self.encoder), Arc::clone(&self.codec));
+            let make = move || {
+                let mut columns = encoder.decode(keys.iter())?;
+                columns.push(Arc::clone(&written));
+                columns.extend(codec.decode(rows.iter())?);
+                anonymous_batch(columns, written.len())
+            };
+            snapshot.add_lazy(TABLE, self.key.len(), LazyBatch::new(make));
+        }
     }
 
     /// Takes up the rows of a snapshot; `each` is told their slots, batch by batch.

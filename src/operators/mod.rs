@@ -115,6 +115,22 @@ pub trait Operator: Send {
         Ok(OperatorSnapshot::default())
     }
 
+    /// From now on, remember what changes. Called after [`restore`](Self::restore), if there is
+    /// anything to restore, and before any row.
+    fn track_changes(&mut self) {}
+
+    /// As [`snapshot`](Self::snapshot), but tables may hold only what has changed since the last
+    /// snapshot that is durable: the previous one if `previous_durable`, else an older one; before
+    /// the first of these, since the state that was restored. Operators that do not track changes
+    /// copy everything.
+    ///
+    /// # Errors
+    /// As [`snapshot`](Self::snapshot).
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let _ = previous_durable;
+        self.snapshot()
+    }
+
     /// Takes up the state of snapshots (several after a change of parallelism), restricted to the
     /// key groups of this subtask. Called before any other method.
     ///

@@ -8,12 +8,13 @@ use arrow::compute::cast;
 
 use super::{Operator, OperatorContext};
 use crate::changelog::{ChangeBatch, RowKind};
+use crate::checkpoint::layers::fold;
 use crate::error::Result;
 use crate::functions::Environment;
 use crate::runtime::clock::ManualClock;
 use crate::runtime::metrics::OperatorMetrics;
 use crate::runtime::output::{Emitted, Output};
-use crate::state::snapshot::RestoreState;
+use crate::state::snapshot::{OperatorSnapshot, RestoreState};
 use crate::types::text::RowPrinter;
 use crate::types::{Column, Schema, TimeAttribute, TypeKind};
 
@@ -136,7 +137,8 @@ impl Harness {
         self.run_with(script, usize::MAX, &[])
     }
 
-    /// Runs `script` in one batch, in batches of one row, and with a restart at every line; asserts
+    /// Runs `script` in one batch, in batches of one row, and with a restart at every line, from a
+    /// whole copy and from a copy and later changes; asserts
     /// that all agree, and with `expected` (compared line by line, indentation ignored).
     pub fn check(&self, script: &str, expected: &str) {
         let tidy = |text: &str| {
@@ -153,6 +155,13 @@ impl Harness {
         for cut in 1..script.lines().count() {
             let restarted = self.run_with(script, usize::MAX, &[cut]);
             assert_eq!(tidy(&restarted), expected, "restarted at line {cut}");
+            let copies = [cut / 3, cut * 2 / 3, cut];
+            let restarted = self.run_with(script, usize::MAX, &copies);
+            assert_eq!(
+                tidy(&restarted),
+                expected,
+                "restarted from changes at line {cut}"
+            );
         }
     }
 
@@ -177,6 +186,8 @@ impl Harness {
         let mut context = context();
         context.clock = Arc::clone(&clock) as _;
         let mut operator = (self.make)(&context)?;
+        operator.track_changes();
+        let mut base: Option<OperatorSnapshot> = None;
         let mut pending: Vec<(usize, &str)> = Vec::new();
         for (number, line) in script.lines().map(str::trim).enumerate() {
             let port = usize::from(line.starts_with("1:"));
@@ -190,12 +201,23 @@ impl Harness {
             }
             if restarts.contains(&number) {
                 operator.flush(&mut Output::new(emitted))?;
-                let snapshot = operator.snapshot()?;
-                operator = (self.make)(&context)?;
-                operator.restore(RestoreState {
-                    tables: snapshot.tables,
-                    watermark: snapshot.watermark,
-                })?;
+                let last = restarts.last() == Some(&number);
+                let snapshot = match base.take() {
+                    None => operator.snapshot()?,
+                    // Of the copies in between only the first is durable.
+                    Some(base) if last => fold(base, operator.changes(false)?),
+                    Some(base) => {
+                        operator.changes(true)?;
+                        base
+                    }
+                };
+                if last {
+                    operator = (self.make)(&context)?;
+                    operator.restore(RestoreState::of(&snapshot)?)?;
+                    operator.track_changes();
+                } else {
+                    base = Some(snapshot);
+                }
             }
             let out = &mut Output::new(emitted);
             let argument = |prefix| line.strip_prefix(prefix).map(|n: &str| n.parse().unwrap());

@@ -10,6 +10,7 @@ use super::task::Task;
 use crate::checkpoint::SubtaskSnapshot;
 use crate::connectors::SplitPosition;
 use crate::error::Result;
+use crate::state::snapshot::OperatorSnapshot;
 
 /// What the coordinator tells the tasks.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(super) struct Orders {
     pub(super) requested: AtomicU64,
     /// The newest checkpoint that is durable and committed.
     pub(super) completed: AtomicU64,
+    /// The newest checkpoint in the store, which changes can go on from; 0 for none.
+    pub(super) stored: AtomicU64,
     /// How many rows may still be read; `None`: as many as there are.
     pub(super) budget: Option<Budget>,
     /// Sources read nothing behind the barrier of this checkpoint: it is the last one.
@@ -31,6 +34,7 @@ impl Default for Orders {
         Self {
             requested: AtomicU64::new(0),
             completed: AtomicU64::new(0),
+            stored: AtomicU64::new(0),
             budget: None,
             last: AtomicU64::new(u64::MAX),
             drain: AtomicBool::new(false),
@@ -72,6 +76,17 @@ impl Budget {
         self.left.store(rows, Ordering::SeqCst);
         self.spent.store(false, Ordering::SeqCst);
     }
+}
+
+/// How much of the state is copied.
+#[derive(Debug, Clone, Copy)]
+enum Scope {
+    /// Nothing: the job runs without checkpoints.
+    NoState,
+    /// All of it.
+    Whole,
+    /// What has changed since the newest durable checkpoint.
+    Changes { previous_durable: bool },
 }
 
 /// The copy of one node.
@@ -147,8 +162,16 @@ impl Task {
             node.send_out(&Event::Barrier(epoch))?;
         }
         self.barriers.aligning = None;
-        self.barriers.epoch = epoch;
-        let snapshots = self.snapshot(epoch)?;
+        let previous = std::mem::replace(&mut self.barriers.epoch, epoch);
+        let stored = self.shared.orders.stored.load(Ordering::SeqCst);
+        let scope = match (self.shared.checkpointing, self.shared.incremental) {
+            (false, _) => Scope::NoState,
+            (true, true) if stored > 0 => Scope::Changes {
+                previous_durable: stored == previous,
+            },
+            (true, _) => Scope::Whole,
+        };
+        let snapshots = self.snapshot(epoch, scope)?;
         for slot in &self.sources {
             if let Body::Source(reader) = &self.nodes[slot.node].body {
                 let positions = reader.positions();
@@ -161,13 +184,16 @@ impl Task {
 
     /// Copies of all nodes after their last row.
     pub(super) fn final_snapshot(&mut self) -> Result<Vec<NodeSnapshot>> {
-        self.snapshot(self.barriers.epoch + 1)
+        let scope = match self.shared.checkpointing {
+            true => Scope::Whole,
+            false => Scope::NoState,
+        };
+        self.snapshot(self.barriers.epoch + 1, scope)
     }
 
-    fn snapshot(&mut self, epoch: u64) -> Result<Vec<NodeSnapshot>> {
-        let with_state = self.shared.checkpointing;
+    fn snapshot(&mut self, epoch: u64, scope: Scope) -> Result<Vec<NodeSnapshot>> {
         let copy = |node: &mut Node| {
-            let snapshot = node.snapshot(epoch, with_state);
+            let snapshot = node.snapshot(epoch, scope);
             Ok(NodeSnapshot {
                 vertex: node.vertex.0,
                 subtask: node.subtask,
@@ -198,7 +224,7 @@ impl Task {
 
 impl Node {
     /// A copy of the state, and for a sink the end of its transaction.
-    fn snapshot(&mut self, epoch: u64, with_state: bool) -> Result<SubtaskSnapshot> {
+    fn snapshot(&mut self, epoch: u64, scope: Scope) -> Result<SubtaskSnapshot> {
         let between = |watermark: i64| (i64::MIN + 1..i64::MAX).contains(&watermark);
         let mut snapshot = SubtaskSnapshot {
             ended: self.is_done(),
@@ -208,14 +234,19 @@ impl Node {
         };
         match &mut self.body {
             Body::Source(reader) => snapshot.positions = reader.positions(),
-            Body::Operator(operator) if with_state => snapshot.operator = operator.snapshot()?,
-            Body::Operator(_) => {}
+            Body::Operator(operator) => {
+                snapshot.operator = match scope {
+                    Scope::NoState => OperatorSnapshot::default(),
+                    Scope::Whole => operator.snapshot()?,
+                    Scope::Changes { previous_durable } => operator.changes(previous_durable)?,
+                };
+            }
             Body::Sink(writer) => {
                 if !snapshot.ended {
                     writer.flush()?;
                 }
                 snapshot.committables = writer.pre_commit(epoch)?;
-                if with_state {
+                if !matches!(scope, Scope::NoState) {
                     snapshot.writer = writer.snapshot()?;
                 }
             }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::Sender;
 
 use super::alignment::Alignments;
@@ -16,7 +17,7 @@ use super::job::{CheckpointMode, JobConfig};
 use super::metrics::{OperatorMetrics, VertexMetrics};
 use super::node::{Body, Edge, Inputs, Node};
 use super::step::StepGate;
-use super::task::{ChannelSlot, Report, Shared, SourceSlot, Task};
+use super::task::{ChannelSlot, Pace, Report, Shared, SourceSlot, Task};
 use crate::checkpoint::{
     Checkpoint, SubtaskSnapshot, lowest, operator_state, positions, writer_states,
 };
@@ -128,10 +129,13 @@ impl<'a> Plan<'a> {
         Shared {
             attempt: attempt.clone(),
             orders: Orders {
-                budget: kill.map(|k| Budget::new(k.checkpoint_after)),
+                budget: kill.map(|k| Budget::new(k.first_row_limit())),
+                stored: AtomicU64::new(self.stored()),
                 ..Orders::default()
             },
             checkpointing: checkpointing.is_some(),
+            max_parallelism: config.max_parallelism,
+            incremental: checkpointing.is_some_and(|c| c.incremental),
             exactly_once: !at_least_once,
             clock: Arc::clone(&config.clock),
             batch_size: config.batch_size.max(1),
@@ -141,6 +145,14 @@ impl<'a> Plan<'a> {
             alignments: Alignments::new(self.graph, metrics),
             metrics: Arc::clone(metrics),
         }
+    }
+
+    /// The restored checkpoint, if the store has it and its keys are spread as they will be: then
+    /// changes can go on from it.
+    fn stored(&self) -> u64 {
+        let groups = self.config.max_parallelism;
+        let restored = self.checkpoint.filter(|c| c.max_parallelism == groups);
+        restored.and_then(|c| c.base).unwrap_or(0)
     }
 
     /// What the subtask of `own` does.
@@ -236,6 +248,9 @@ impl<'a> Plan<'a> {
                     let groups = config.max_parallelism;
                     operator.restore(operator_state(saved, subtask, parallelism, groups)?)?;
                 }
+                if config.checkpointing.as_ref().is_some_and(|c| c.incremental) {
+                    operator.track_changes();
+                }
                 Ok(Body::Operator(operator))
             }
             VertexKind::Sink(factory) => {
@@ -287,6 +302,7 @@ impl Builder<'_> {
                     signal,
                     shared: Arc::clone(&self.shared),
                     barriers: BarrierState::after(epoch),
+                    pace: Pace::default(),
                     index: self.tasks.len(),
                     reports: reports.clone(),
                 });

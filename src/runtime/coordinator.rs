@@ -17,10 +17,11 @@ use super::job::CheckpointConfig;
 use super::prepared::{Prepared, commit};
 use super::task::{Report, Shared, StopMode, StopRequest, TaskEnd};
 use crate::checkpoint::{
-    Checkpoint, CheckpointStore, StopCommand, SubtaskSnapshot, VertexCheckpoint,
+    Checkpoint, CheckpointStore, Step, StopCommand, SubtaskSnapshot, TwoPhase, VertexCheckpoint,
 };
 use crate::error::{Error, Result};
 use crate::graph::{Graph, VertexId};
+use crate::state::snapshot::{OperatorSnapshot, StateTable};
 
 /// Longest wait without a look at anything.
 const LOOK: Duration = Duration::from_secs(1);
@@ -32,6 +33,10 @@ struct TaskState {
     taken: Option<Vec<NodeSnapshot>>,
     /// What it left when it finished.
     last: Option<Vec<NodeSnapshot>>,
+    /// A durable checkpoint holds it.
+    last_stored: bool,
+    /// The last checkpoint was made of it.
+    in_last_checkpoint: bool,
     ended: bool,
 }
 
@@ -63,6 +68,8 @@ pub(super) struct Coordinator<'a> {
     next_ns: Option<u64>,
     /// When the last checkpoint was begun.
     begun_ns: u64,
+    /// The test's first checkpoint, if it wants two, is under way or taken.
+    based: bool,
     /// The row budget is in its second half: the checkpoint of the test is taken.
     dying: bool,
     /// A task was told to stop before its end.
@@ -100,6 +107,7 @@ impl<'a> Coordinator<'a> {
             wanted: Vec::new(),
             next_ns: None,
             begun_ns: monotonic_ns(),
+            based: false,
             dying: false,
             cancelled: false,
             stop: None,
@@ -122,16 +130,31 @@ impl<'a> Coordinator<'a> {
 
     /// Listens until all tasks have ended.
     pub(super) fn run(mut self, reports: &Receiver<Report>) -> Result<AttemptEnd> {
-        while self.tasks.iter().any(|t| !t.ended) {
+        while !self.all_ended() {
             let report = match reports.recv_timeout(self.wait_time()) {
                 Ok(report) => Some(report),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
-            if let Err(e) = self.step(report) {
-                self.fail(e);
-            }
+            self.hear(report);
         }
+        self.end()
+    }
+
+    /// Whether no task runs any more.
+    pub(super) fn all_ended(&self) -> bool {
+        self.tasks.iter().all(|t| t.ended)
+    }
+
+    /// Acts on a report, or on the time that has passed. A failure stops the attempt.
+    pub(super) fn hear(&mut self, report: Option<Report>) {
+        if let Err(e) = self.step(report) {
+            self.fail(e);
+        }
+    }
+
+    /// All tasks have ended: takes the last checkpoint, unless one has failed or was stopped.
+    pub(super) fn end(mut self) -> Result<AttemptEnd> {
         let result = match self.error.take() {
             Some(e) => Err(e),
             None if self.stopped => Ok(AttemptEnd::Stopped(self.epoch)),
@@ -334,21 +357,34 @@ impl<'a> Coordinator<'a> {
         }
         self.answer(&Ok(self.epoch));
         self.plan_next();
-        if let Some(kill) = self.config.and_then(|c| c.kill)
-            && !self.dying
-        {
-            self.dying = true;
-            match &self.shared.orders.budget {
-                Some(budget) if kill.die_after > 0 => budget.renew(kill.die_after),
-                _ => self.kill(),
-            }
-        }
+        self.play_dead();
         self.shared
             .orders
             .completed
             .store(self.epoch, Ordering::SeqCst);
         self.shared.attempt.notify_all();
         Ok(())
+    }
+
+    /// For tests: lets the sources read on, or ends the job.
+    fn play_dead(&mut self) {
+        let Some(kill) = self.config.and_then(|c| c.kill) else {
+            return;
+        };
+        let rows = if kill.base_after > 0 && !self.based {
+            self.based = true;
+            kill.checkpoint_after
+        } else if self.dying {
+            return;
+        } else {
+            self.dying = true;
+            kill.die_after
+        };
+        match &self.shared.orders.budget {
+            Some(budget) if rows > 0 => budget.renew(rows),
+            _ if self.dying => self.kill(),
+            _ => self.begin(),
+        }
     }
 
     /// All tasks have finished: the last checkpoint, of what they left.
@@ -407,21 +443,38 @@ impl<'a> Coordinator<'a> {
     /// are not durable, and no harm is done. The outer one: it is not known what is committed.
     fn publish(&mut self) -> Result<Result<()>> {
         let checkpoint = self.gather();
-        if let Some(config) = self.config
-            && let Err(e) = config.store.save(&checkpoint)
-        {
-            self.prepared.take_back(self.graph, &checkpoint);
-            return Ok(Err(e));
+        let store = self.config.map(|config| &config.store);
+        let mut protocol = TwoPhase::prepared(checkpoint.epoch);
+        loop {
+            match (protocol.step(), store) {
+                (Step::Save, Some(store)) => {
+                    if let Err(e) = store.save(&checkpoint) {
+                        self.prepared.take_back(self.graph, &checkpoint);
+                        return Ok(Err(e));
+                    }
+                    self.stored(checkpoint.epoch);
+                }
+                (Step::Commit, _) => commit(self.graph, &checkpoint)?,
+                (Step::Mark, Some(store)) => store.mark_committed(checkpoint.epoch)?,
+                (Step::Done, _) => return Ok(Ok(())),
+                _ => {}
+            }
+            protocol.succeeded();
         }
-        commit(self.graph, &checkpoint)?;
-        if let Some(config) = self.config {
-            config.store.mark_committed(checkpoint.epoch)?;
+    }
+
+    /// Checkpoint `epoch` is durable.
+    fn stored(&mut self, epoch: u64) {
+        self.shared.orders.stored.store(epoch, Ordering::SeqCst);
+        for task in &mut self.tasks {
+            task.last_stored = task.last.is_some() && task.in_last_checkpoint;
         }
-        Ok(Ok(()))
     }
 
     /// The checkpoint made of the tasks' answers.
     fn gather(&mut self) -> Checkpoint {
+        let incremental = self.config.is_some_and(|c| c.incremental);
+        let stored = self.shared.orders.stored.load(Ordering::SeqCst);
         let vertices = self.graph.vertices().iter().enumerate();
         let mut vertices: Vec<_> = vertices
             .map(|(id, v)| VertexCheckpoint {
@@ -435,9 +488,13 @@ impl<'a> Coordinator<'a> {
             let taken = task.taken.take();
             let nodes = taken.as_ref().or(task.last.as_ref()).into_iter().flatten();
             for node in nodes {
-                let snapshot = node.snapshot.clone();
+                let mut snapshot = node.snapshot.clone();
+                if taken.is_none() && task.last_stored && incremental {
+                    unchanged(&mut snapshot.operator);
+                }
                 vertices[node.vertex].subtasks[node.subtask] = snapshot;
             }
+            task.in_last_checkpoint = taken.is_none();
             // What it leaves is committed with this checkpoint, once.
             if taken.is_none() {
                 for node in task.last.iter_mut().flatten() {
@@ -449,6 +506,8 @@ impl<'a> Coordinator<'a> {
         vertices.retain(|v| v.subtasks.iter().any(|s| !s.is_empty()));
         Checkpoint {
             epoch: self.epoch,
+            base: (incremental && stored > 0).then_some(stored),
+            max_parallelism: self.shared.max_parallelism,
             committed: false,
             vertices,
         }
@@ -463,6 +522,13 @@ impl<'a> Coordinator<'a> {
     fn fail(&mut self, error: Error) {
         self.error.get_or_insert(error);
         self.shared.attempt.stop();
+    }
+}
+
+/// Says of keyed tables, which the store has, that they have not changed.
+fn unchanged(operator: &mut OperatorSnapshot) {
+    for table in operator.tables.values_mut().filter(|t| t.keys > 0) {
+        *table = StateTable::unchanged(table.keys);
     }
 }
 

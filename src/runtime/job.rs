@@ -16,7 +16,9 @@ use super::prepared::commit;
 use super::restart::Restarts;
 use super::revive;
 use super::task::{Report, Shared, StopRequest, Task};
-use crate::checkpoint::{CheckpointStore, Claim, Claims, Unclaimed};
+use crate::checkpoint::{
+    CheckpointStore, Claim, Claims, Step, TwoPhase, Unclaimed, VertexCheckpoint,
+};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, VertexId, VertexKind};
 
@@ -40,22 +42,13 @@ impl Job {
         if let Some(rows) = config.die_after_rows {
             return revive::start(&graph, &config, rows);
         }
-        let metrics = Arc::new(vertex_metrics(&graph));
-        let (reports, inbox) = mpsc::channel();
+        let mut supervisor = Supervisor::new(graph, config);
         let mut handle = JobHandle {
-            control: config.control.clone(),
-            metrics: Arc::clone(&metrics),
-            reports: reports.clone(),
-            takes_checkpoints: config.checkpointing.is_some(),
+            control: supervisor.config.control.clone(),
+            metrics: Arc::clone(&supervisor.metrics),
+            reports: supervisor.reports.clone(),
+            takes_checkpoints: supervisor.config.checkpointing.is_some(),
             restored: None,
-        };
-        let mut supervisor = Supervisor {
-            restarts: Restarts::new(config.restart.clone()),
-            graph,
-            config,
-            metrics,
-            reports,
-            inbox,
         };
         let first = supervisor.prepare(false)?;
         handle.restored = (first.epoch > 0).then_some(first.epoch);
@@ -189,48 +182,66 @@ impl JobHandle {
 }
 
 /// An attempt that is ready to run.
-struct Ready {
-    tasks: Vec<Task>,
-    shared: Arc<Shared>,
+pub(super) struct Ready {
+    pub(super) tasks: Vec<Task>,
+    pub(super) shared: Arc<Shared>,
     attempt: Attempt,
     /// The checkpoint that it goes on from; 0 for none.
-    epoch: u64,
+    pub(super) epoch: u64,
 }
 
 /// Runs attempts until one ends well.
-struct Supervisor {
-    graph: Graph,
-    config: JobConfig,
+pub(super) struct Supervisor {
+    pub(super) graph: Graph,
+    pub(super) config: JobConfig,
     metrics: Arc<Vec<VertexMetrics>>,
-    reports: Sender<Report>,
-    inbox: Receiver<Report>,
+    pub(super) reports: Sender<Report>,
+    pub(super) inbox: Receiver<Report>,
     restarts: Restarts,
 }
 
 impl Supervisor {
+    pub(super) fn new(graph: Graph, config: JobConfig) -> Self {
+        let (reports, inbox) = mpsc::channel();
+        Self {
+            restarts: Restarts::new(config.restart.clone()),
+            metrics: Arc::new(vertex_metrics(&graph)),
+            graph,
+            config,
+            reports,
+            inbox,
+        }
+    }
+
     /// Finishes what the newest checkpoint has begun, and builds the tasks from it.
-    fn prepare(&self, again: bool) -> Result<Ready> {
+    pub(super) fn prepare(&self, again: bool) -> Result<Ready> {
         let graph = &self.graph;
         let store = self.config.checkpointing.as_ref().map(|c| &c.store);
         let mut checkpoint = store.map_or(Ok(None), |s| s.latest())?;
-        let epoch = checkpoint.as_ref().map_or(0, |c| c.epoch);
-        if let (Some(checkpoint), Some(store)) = (&mut checkpoint, store) {
-            let restored = self.claims().settle(checkpoint, self.unclaimed())?;
-            if !checkpoint.committed {
-                commit(graph, checkpoint)?;
-                store.mark_committed(epoch)?;
+        let restored = match &checkpoint {
+            Some(checkpoint) => self.claims().settle(checkpoint, self.unclaimed())?,
+            None => Vec::new(),
+        };
+        let mut protocol = TwoPhase::recovered(checkpoint.as_ref().map(|c| (c.epoch, c.committed)));
+        let epoch = protocol.epoch();
+        while protocol.step() != Step::Done {
+            match (protocol.step(), &checkpoint, store) {
+                (Step::Commit, Some(checkpoint), _) => commit(graph, checkpoint)?,
+                (Step::Mark, _, Some(store)) => store.mark_committed(epoch)?,
+                (Step::Abort, _, store) if again || store.is_some() => abort(graph, epoch)?,
+                _ => {}
+            }
+            protocol.succeeded();
+        }
+        if let Some(checkpoint) = &mut checkpoint {
+            let is_saved = |v: &VertexCheckpoint| checkpoint.vertex(&v.uid).is_some();
+            if !restored.iter().all(is_saved) {
+                // Changes of a vertex are put together with what the store has under its uid.
+                checkpoint.base = None;
             }
             checkpoint.vertices = restored;
         }
         let plan = Plan::new(graph, &self.config, checkpoint.as_ref())?;
-        if again || store.is_some() {
-            for vertex in graph.vertices() {
-                if let VertexKind::Sink(factory) = &vertex.kind {
-                    let aborted = factory.abort_leftovers(epoch);
-                    aborted.map_err(|e| e.context(vertex.description.clone()))?;
-                }
-            }
-        }
         let attempt = Attempt::new(&self.config.control);
         let (tasks, shared) = plan.build(&self.metrics, &attempt, &self.reports, epoch)?;
         Ok(Ready {
@@ -369,6 +380,17 @@ impl Supervisor {
             signal.wait(Duration::from_nanos(left));
         }
     }
+}
+
+/// Removes what sinks have written after checkpoint `epoch`.
+fn abort(graph: &Graph, epoch: u64) -> Result<()> {
+    for vertex in graph.vertices() {
+        if let VertexKind::Sink(factory) = &vertex.kind {
+            let aborted = factory.abort_leftovers(epoch);
+            aborted.map_err(|e| e.context(vertex.description.clone()))?;
+        }
+    }
+    Ok(())
 }
 
 fn spawn(name: String, task: Task) -> Result<JoinHandle<()>> {

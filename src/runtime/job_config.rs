@@ -38,12 +38,24 @@ pub enum Retention {
 }
 
 /// For tests: a job that dies at a certain row.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Kill {
-    /// When sources have read so many rows, a checkpoint is taken.
+    /// Before that, when sources have read so many rows, another checkpoint is taken; 0 for none.
+    pub base_after: u64,
+    /// When sources have read so many rows (more), a checkpoint is taken.
     pub checkpoint_after: u64,
     /// When they have read so many more, the job stops as if it had been killed.
     pub die_after: u64,
+}
+
+impl Kill {
+    /// How many rows are read before the first of all checkpoints.
+    pub(super) fn first_row_limit(self) -> u64 {
+        match self.base_after {
+            0 => self.checkpoint_after,
+            rows => rows,
+        }
+    }
 }
 
 /// How checkpoints are taken.
@@ -68,6 +80,8 @@ pub struct CheckpointConfig {
     pub retention: Retention,
     /// Where other processes ask the job to stop.
     pub control_file: Option<ControlFile>,
+    /// `execution.checkpointing.incremental`: only changes of the state are copied and written.
+    pub incremental: bool,
     /// For tests.
     pub kill: Option<Kill>,
 }
@@ -86,6 +100,7 @@ impl CheckpointConfig {
             tolerable_failures: 0,
             retention: Retention::OnCancellation,
             control_file: None,
+            incremental: true,
             kill: None,
         }
     }

@@ -1,8 +1,8 @@
 //! The test mode in which a job dies and another goes on: whatever an operator forgets to save shows
 //! in the result.
 //!
-//! The first job takes a checkpoint when its sources have read so many rows, reads a few more, and
-//! dies. The second, of another parallelism, starts from the checkpoint and runs to the end. Sinks
+//! The first job takes a checkpoint, and another when its sources have read so many rows, reads a few
+//! more, and dies. The second, of another parallelism, starts from the checkpoint and runs to the end. Sinks
 //! see, at the very end, what both have committed.
 
 use std::sync::Arc;
@@ -35,8 +35,10 @@ pub(super) fn start(graph: &Graph, config: &JobConfig, rows: u64) -> Result<JobH
     };
     let mut checkpointing = CheckpointConfig::new(Arc::new(MemoryStore::default()));
     let again = job_config(config, checkpointing.clone());
+    // Two checkpoints: so the second holds only what has changed since the first.
     checkpointing.kill = Some(Kill {
-        checkpoint_after: rows,
+        base_after: rows / 2,
+        checkpoint_after: rows - rows / 2,
         die_after: rows / 2,
     });
     let first = Job::start(first, job_config(config, checkpointing))?;

@@ -32,6 +32,10 @@ pub(super) struct Shared {
     pub(super) orders: Orders,
     /// Whether copies of the state are asked for at all.
     pub(super) checkpointing: bool,
+    /// Whether operators track what changes, and copy only that.
+    pub(super) incremental: bool,
+    /// Number of key groups.
+    pub(super) max_parallelism: u16,
     /// Whether rows behind a barrier wait until it has come through all channels.
     pub(super) exactly_once: bool,
     pub(super) clock: Arc<dyn Clock>,
@@ -65,6 +69,26 @@ pub(super) struct ChannelSlot {
     pub(super) barrier: u64,
 }
 
+/// What came of a round of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Round {
+    /// Something happened.
+    Progress,
+    /// There was nothing to do.
+    Idle,
+    /// All sources and channels have ended.
+    Done,
+}
+
+/// When a task does what it does not do in every round.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    rounds: u32,
+    flushed_ns: u64,
+    /// When the mini-batch under way must be answered.
+    bundle_end: Option<i64>,
+}
+
 /// A part of the graph that runs on one thread.
 pub(super) struct Task {
     /// For the thread's name.
@@ -75,6 +99,7 @@ pub(super) struct Task {
     pub(super) signal: Arc<Signal>,
     pub(super) shared: Arc<Shared>,
     pub(super) barriers: BarrierState,
+    pub(super) pace: Pace,
     /// Number of the task, and where it reports.
     pub(super) index: usize,
     pub(super) reports: Sender<Report>,
@@ -129,51 +154,63 @@ pub(super) enum TaskEnd {
 impl Task {
     /// Runs to the end.
     pub(super) fn run(mut self) -> Result<TaskEnd> {
-        let shared = Arc::clone(&self.shared);
-        let mut rounds = 0_u32;
-        let mut flushed_ns = monotonic_ns();
-        let mut bundle_end: Option<i64> = None;
+        self.pace.flushed_ns = monotonic_ns();
         loop {
-            if shared.attempt.is_stopped() {
+            if self.shared.attempt.is_stopped() {
                 return Ok(TaskEnd::Cancelled);
             }
-            self.check_barrier()?;
-            let mut progress = false;
-            for source in 0..self.sources.len() {
-                progress |= self.poll(source)?;
-            }
-            for channel in 0..self.channels.len() {
-                progress |= self.receive(channel)?;
-            }
-            if self.is_done() {
-                break;
-            }
-            if !self.is_halted() {
-                self.fire_timers()?;
-            }
-            if let Some(latency) = shared.mini_batch_latency_ms {
-                let now = shared.clock.now_ms();
-                match bundle_end {
-                    Some(end) if now >= end => {
-                        self.flush_operators()?;
-                        bundle_end = None;
-                    }
-                    None if progress => bundle_end = Some(now.saturating_add(latency)),
-                    _ => {}
-                }
-            }
-            rounds += 1;
-            if rounds.is_multiple_of(MEASURE_ROUNDS) || !progress {
-                self.measure_state()?;
-            }
-            if !progress || monotonic_ns() - flushed_ns > FLUSH_NS {
-                self.flush_sinks()?;
-                flushed_ns = monotonic_ns();
-            }
-            if !progress {
-                self.signal.wait(self.wait_time(bundle_end));
+            match self.round()? {
+                Round::Done => return self.finish(),
+                Round::Progress => {}
+                Round::Idle => self.signal.wait(self.wait_time(self.pace.bundle_end)),
             }
         }
+    }
+
+    /// Reads once from everything that has something. Does not wait, but for room in a channel.
+    pub(super) fn round(&mut self) -> Result<Round> {
+        self.check_barrier()?;
+        let mut progress = false;
+        for source in 0..self.sources.len() {
+            progress |= self.poll(source)?;
+        }
+        for channel in 0..self.channels.len() {
+            progress |= self.receive(channel)?;
+        }
+        if self.is_done() {
+            return Ok(Round::Done);
+        }
+        if !self.is_halted() {
+            self.fire_timers()?;
+        }
+        if let Some(latency) = self.shared.mini_batch_latency_ms {
+            let now = self.shared.clock.now_ms();
+            match self.pace.bundle_end {
+                Some(end) if now >= end => {
+                    self.flush_operators()?;
+                    self.pace.bundle_end = None;
+                }
+                None if progress => self.pace.bundle_end = Some(now.saturating_add(latency)),
+                _ => {}
+            }
+        }
+        self.pace.rounds = self.pace.rounds.wrapping_add(1);
+        if self.pace.rounds.is_multiple_of(MEASURE_ROUNDS) || !progress {
+            self.measure_state()?;
+        }
+        if !progress || monotonic_ns() - self.pace.flushed_ns > FLUSH_NS {
+            self.flush_sinks()?;
+            self.pace.flushed_ns = monotonic_ns();
+        }
+        Ok(if progress {
+            Round::Progress
+        } else {
+            Round::Idle
+        })
+    }
+
+    /// What is left after the last round.
+    pub(super) fn finish(mut self) -> Result<TaskEnd> {
         self.measure_state()?;
         Ok(TaskEnd::Finished(self.final_snapshot()?))
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::Session;
 use crate::checkpoint::{
-    CheckpointStore, ControlFile, FileStore, MemoryStore, Recovery, Unclaimed,
+    CheckpointStore, ControlFile, FileStore, MemoryStore, Recovery, S3Options, Unclaimed,
 };
 use crate::config::Configuration;
 use crate::error::{Error, Result};
@@ -94,6 +94,7 @@ impl Session {
         checkpointing.min_pause = duration(config, key).unwrap_or_default();
         let key = "execution.checkpointing.timeout";
         checkpointing.timeout = Some(duration(config, key).unwrap_or(10 * MINUTE));
+        checkpointing.incremental = config.bool("execution.checkpointing.incremental", true);
         let key = "execution.checkpointing.mode";
         checkpointing.mode = if config.is(key, "AT_LEAST_ONCE") {
             CheckpointMode::AtLeastOnce
@@ -122,10 +123,19 @@ impl Session {
         let config = &self.config;
         let own: Arc<dyn CheckpointStore> = match either(config, DIR) {
             Some(directory) => {
-                let directory = self.directory_of(&local(directory)?, job)?;
                 let retained = either(config, RETAINED).and_then(|n| n.trim().parse().ok());
-                let store = FileStore::open(&directory, retained.unwrap_or(1))?;
-                let shown = directory.display();
+                let retained = retained.unwrap_or(1);
+                let (store, shown) = if is_bucket(directory) {
+                    let (name, _) = self.place_name(job);
+                    let url = format!("{}/{name}", directory.trim_end_matches('/'));
+                    (FileStore::on_s3(&url, &s3_options(config), retained)?, url)
+                } else {
+                    let directory = self.directory_of(&local(directory)?, job)?;
+                    let shown = directory.display().to_string();
+                    let store = FileStore::open(&directory, retained)?;
+                    place.directory = Some(directory);
+                    (store, shown)
+                };
                 if store.had_finished() {
                     place.notice = Some(format!(
                         "it had finished the last time, so it starts anew (checkpoints in {shown})"
@@ -135,7 +145,6 @@ impl Session {
                     store.clear()?;
                     place.notice = Some(format!("it starts anew, as asked for, in {shown}"));
                 }
-                place.directory = Some(directory);
                 Arc::new(store)
             }
             None => Arc::new(MemoryStore::default()),
@@ -146,10 +155,8 @@ impl Session {
         })
     }
 
-    /// A directory of its own for every job: its name without what a file name cannot have, and a
-    /// number if there are more of the name. A job that has none goes on in that of a job which wrote to
-    /// one of its tables: an INSERT more or less in a script must not start the others anew.
-    fn directory_of(&self, parent: &Path, job: &str) -> Result<PathBuf> {
+    /// The name of a job's place, and whether it is a further one of jobs of one name.
+    fn place_name(&self, job: &str) -> (String, bool) {
         let keep = |c: char| c.is_alphanumeric() || "-_.,".contains(c);
         let mut name: String = job.chars().map(|c| if keep(c) { c } else { '_' }).collect();
         if name.len() > LONGEST_NAME {
@@ -161,9 +168,19 @@ impl Session {
         let taken = |j: &&super::InsertJob| {
             j.name() == job && matches!(j.status(), "RUNNING" | "FINISHED") && !j.was_stopped()
         };
-        let count = self.jobs.iter().filter(taken).count();
-        if count > 0 {
-            return Ok(parent.join(format!("{name}#{}", count + 1)));
+        match self.jobs.iter().filter(taken).count() {
+            0 => (name, false),
+            count => (format!("{name}#{}", count + 1), true),
+        }
+    }
+
+    /// A directory of its own for every job: its name without what a file name cannot have, and a
+    /// number if there are more of the name. A job that has none goes on in that of a job which wrote to
+    /// one of its tables: an INSERT more or less in a script must not start the others anew.
+    fn directory_of(&self, parent: &Path, job: &str) -> Result<PathBuf> {
+        let (name, is_further) = self.place_name(job);
+        if is_further {
+            return Ok(parent.join(name));
         }
         let own = parent.join(&name);
         if own.exists() || self.config.bool("execution.state-recovery.fresh", false) {
@@ -234,14 +251,40 @@ fn duration(config: &Configuration, key: &str) -> Option<Duration> {
     Some(Duration::from_millis(ms.max(0).unsigned_abs()))
 }
 
+/// Whether a place is one of an object store.
+fn is_bucket(place: &str) -> bool {
+    let schemes = ["s3://", "s3a://", "s3p://"];
+    schemes.iter().any(|scheme| place.starts_with(scheme))
+}
+
 /// A directory of a local disk.
 fn local(directory: &str) -> Result<PathBuf> {
     let local = directory.strip_prefix("file://").unwrap_or(directory);
     if local.contains("://") {
-        let text = format!("checkpoints cannot be kept in '{directory}'");
-        return Err(Error::options(text).hint("name a directory of a local disk"));
+        let text = format!("'{directory}' is no place for this");
+        return Err(Error::options(text).hint(
+            "name a directory of a local disk; 'execution.checkpointing.dir' may also be \
+             s3://bucket/path",
+        ));
     }
     Ok(Path::new(local).to_path_buf())
+}
+
+/// Flink's options of its S3 file systems.
+fn s3_options(config: &Configuration) -> S3Options {
+    let get = |keys: &[&str]| {
+        let mut values = keys.iter().filter_map(|key| config.get(key));
+        values.next().map(str::to_string)
+    };
+    S3Options {
+        endpoint: get(&["s3.endpoint"]),
+        access_key: get(&["s3.access-key", "s3.access.key"]),
+        secret_key: get(&["s3.secret-key", "s3.secret.key"]),
+        path_style: ["s3.path.style.access", "s3.path-style-access"]
+            .iter()
+            .any(|key| config.is(key, "true")),
+        region: get(&["s3.region", "s3.endpoint.region"]),
+    }
 }
 
 fn restart_strategy(config: &Configuration, checkpointing: bool) -> Result<RestartStrategy> {

@@ -43,6 +43,16 @@ pub fn owner(group: u16, parallelism: usize, max_parallelism: u16) -> usize {
     usize::from(group) * parallelism / usize::from(max_parallelism.max(1))
 }
 
+/// The key groups that a subtask owns: the first, and one more than the last.
+#[must_use]
+pub fn owned(subtask: usize, parallelism: usize, max_parallelism: u16) -> (u16, u16) {
+    let bound = |subtask: usize| {
+        let groups = (subtask * usize::from(max_parallelism)).div_ceil(parallelism.max(1));
+        u16::try_from(groups).unwrap_or(max_parallelism)
+    };
+    (bound(subtask), bound(subtask + 1))
+}
+
 /// The hash of version [`HASH_VERSION`] of every row's values.
 ///
 /// # Errors
@@ -227,5 +237,15 @@ mod tests {
         assert!(count.iter().all(|n| (30..110).contains(n)), "{count:?}");
         assert_eq!(owner(0, 3, 128), 0);
         assert_eq!(owner(127, 3, 128), 2);
+        for parallelism in [1, 3, 128, 200] {
+            let mut next = 0;
+            for subtask in 0..parallelism {
+                let (from, to) = owned(subtask, parallelism, 128);
+                assert_eq!(from, next);
+                assert!((from..to).all(|g| owner(g, parallelism, 128) == subtask));
+                next = to;
+            }
+            assert_eq!(next, 128);
+        }
     }
 }

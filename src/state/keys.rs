@@ -4,13 +4,14 @@
 //! Two rows have one key exactly if their bytes are equal: NULL equals NULL, all NaN are one value,
 //! 0.0 and -0.0 are two. Bytes and hashes are for memory only; checkpoints hold columns.
 
+mod changes;
 mod table;
 
 use std::hash::{BuildHasher, Hasher};
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray, StringBuilder};
 use arrow::buffer::NullBuffer;
-use arrow::compute::cast;
+use arrow::compute::{SortOptions, cast};
 use arrow::datatypes::{
     DataType as ArrowType, Date32Type, DurationMillisecondType, Int8Type, Int16Type, Int32Type,
     Int64Type, Time32MillisecondType, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
@@ -22,6 +23,7 @@ use super::rows::{EncodedRows, RowCodec};
 use crate::error::{Error, Result};
 use crate::types::DataType;
 
+pub use changes::{Changed, KeyBytes};
 pub use table::KeyTable;
 
 /// Stands for "no slot".
@@ -122,19 +124,34 @@ impl KeyEncoder {
     /// # Errors
     /// When a type has no row form.
     pub fn new(types: &[DataType]) -> Result<Self> {
+        let types: Vec<_> = types.iter().map(DataType::to_arrow).collect();
+        Self::of_arrow(&types)
+    }
+
+    /// An encoder of keys of these Arrow types.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn of_arrow(types: &[ArrowType]) -> Result<Self> {
         let layout = match types {
             [] => Layout::Empty,
-            [one] => match one.to_arrow() {
-                t if is_word(&t) => Layout::Word(t),
-                ArrowType::Utf8 => Layout::Text,
-                _ => Layout::Rows(RowCodec::new(types)?),
-            },
-            _ => Layout::Rows(RowCodec::new(types)?),
+            [one] if is_word(one) => Layout::Word(one.clone()),
+            [ArrowType::Utf8] => Layout::Text,
+            _ => {
+                let fields = types.iter().map(|t| (t.clone(), SortOptions::default()));
+                Layout::Rows(RowCodec::of_arrow(fields)?)
+            }
         };
         Ok(Self {
             layout,
             columns: types.len(),
         })
+    }
+
+    /// Number of key columns.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.columns
     }
 
     /// Encodes the keys of `len` rows into `out`, replacing what is there.

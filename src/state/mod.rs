@@ -4,6 +4,7 @@ pub mod arena;
 pub mod binary_row;
 pub mod java_map;
 pub mod key_group;
+pub mod keyed_rows;
 pub mod keys;
 pub mod multiset;
 pub mod rows;

@@ -48,10 +48,15 @@ impl RowCodec {
     pub fn sorted<'a>(
         columns: impl IntoIterator<Item = (&'a DataType, SortOptions)>,
     ) -> Result<Self> {
-        let fields: Vec<(ArrowType, SortOptions)> = columns
-            .into_iter()
-            .map(|(t, options)| (t.to_arrow(), options))
-            .collect();
+        let columns = columns.into_iter();
+        Self::of_arrow(columns.map(|(t, options)| (t.to_arrow(), options)))
+    }
+
+    /// As [`sorted`](Self::sorted), by Arrow types.
+    pub(super) fn of_arrow(
+        columns: impl IntoIterator<Item = (ArrowType, SortOptions)>,
+    ) -> Result<Self> {
+        let fields: Vec<(ArrowType, SortOptions)> = columns.into_iter().collect();
         let floats = fields.iter().map(|(t, _)| has_floats(t)).collect();
         let types = fields.iter().map(|(t, _)| t.clone()).collect();
         let fields: Vec<_> = fields

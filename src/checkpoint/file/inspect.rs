@@ -6,8 +6,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
-use super::manifest::Manifest;
-use super::{COMMITTED, FileStore, MANIFEST, failed};
+use super::{COMMITTED, FileStore, MANIFEST, epoch_of, name};
 use crate::connectors::SplitPosition;
 use crate::error::Result;
 
@@ -60,22 +59,21 @@ impl FileStore {
     /// When the directory cannot be read.
     pub fn list(directory: &Path) -> Result<Vec<CheckpointInfo>> {
         let store = Self::read_only(directory);
-        let name = directory.file_name().and_then(|n| n.to_str());
-        let kind = match name {
+        let folder = directory.file_name().and_then(|n| n.to_str());
+        let kind = match folder {
             Some(name) if name.starts_with("savepoint-") => "savepoint",
             _ => "checkpoint",
         };
+        let names = store.files.list()?;
+        let mut epochs: Vec<u64> = names.iter().filter_map(|n| epoch_of(n, MANIFEST)).collect();
+        epochs.sort_unstable_by(|a, b| b.cmp(a));
         let mut found = Vec::new();
-        for epoch in store.epochs(MANIFEST)? {
-            let path = store.path(epoch, MANIFEST);
-            let text = match fs::read(&path) {
-                Ok(text) => text,
-                // a newer one has taken its place meanwhile
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
-                Err(e) => return Err(failed("read", &path, &e)),
-            };
-            let mut info = match Manifest::decode(&text) {
+        for epoch in epochs {
+            let path = directory.join(name(epoch, MANIFEST));
+            let mut info = match store.manifest(epoch) {
                 Ok(manifest) => manifest.describe(),
+                // a newer one has taken its place meanwhile
+                Err(_) if !path.exists() => continue,
                 Err(e) => CheckpointInfo {
                     epoch,
                     damage: Some(e.to_string()),
@@ -86,7 +84,7 @@ impl FileStore {
             let since = modified.and_then(|m| m.duration_since(SystemTime::UNIX_EPOCH).ok());
             let ms = since.map_or(0, |s| s.as_millis());
             info.completed_ms = u64::try_from(ms).unwrap_or(0);
-            info.committed = store.path(epoch, COMMITTED).exists();
+            info.committed = names.contains(&name(epoch, COMMITTED));
             info.kind = kind;
             found.push(info);
         }

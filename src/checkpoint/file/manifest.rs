@@ -1,33 +1,41 @@
 //! The manifest of a checkpoint: JSON text, and a line with its checksum.
 //!
 //! ```text
-//! {"format":1,"engine":"0.1.0","epoch":7,"vertices":[...]}
+//! {"format":2,"engine":"0.1.0","epoch":7,"vertices":[...]}
 //! crc32 89abcdef
 //! ```
+//!
+//! It holds everything small itself, and says where the rows of state tables are: in segments of
+//! data files, older ones first. A segment is what one subtask said of a table at one checkpoint, or
+//! several of these merged; see [`crate::checkpoint::layers`] for what counts.
 
-use std::fs::File;
+use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::data::{self, Segment, Writer};
 use super::inspect::{CheckpointInfo, VertexInfo};
-use crate::checkpoint::{Checkpoint, SubtaskSnapshot, VertexCheckpoint};
+use super::segment::Extent;
+use crate::checkpoint::layers::Groups;
+use crate::checkpoint::{Checkpoint, SubtaskSnapshot};
 use crate::connectors::SplitPosition;
 use crate::error::{Error, Result};
-use crate::state::snapshot::{OperatorSnapshot, StateTable};
+use crate::state::key_group::HASH_VERSION;
 
 /// Version of the form of manifest and data.
-const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Manifest {
     format: u32,
     /// The version of Ebbflow that wrote it; for people.
-    engine: String,
-    epoch: u64,
-    vertices: Vec<Vertex>,
+    pub(super) engine: String,
+    pub(super) epoch: u64,
+    /// Number of key groups, and the version of the hash that keys are spread by.
+    pub(super) max_parallelism: u16,
+    key_hash: u32,
+    pub(super) vertices: Vec<Vertex>,
 }
 
 /// What manifests of all versions have.
@@ -37,36 +45,69 @@ struct Version {
     engine: String,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Vertex {
-    uid: String,
-    name: String,
-    signature: String,
-    subtasks: Vec<Subtask>,
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Vertex {
+    pub(super) uid: String,
+    pub(super) name: String,
+    pub(super) signature: String,
+    pub(super) subtasks: Vec<Subtask>,
+    pub(super) tables: Vec<Table>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Subtask {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Subtask {
     ended: bool,
     /// Of the operator, of its inputs, and of its output.
     watermark: Option<i64>,
     input_watermark: Option<i64>,
     output_watermark: Option<i64>,
-    positions: Vec<SplitPosition>,
+    pub(super) positions: Vec<SplitPosition>,
     writer: Bytes,
     committables: Vec<Bytes>,
-    tables: Vec<Table>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Table {
-    name: String,
-    keys: usize,
-    segment: Segment,
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Table {
+    pub(super) name: String,
+    /// Leading columns that are the key.
+    pub(super) keys: usize,
+    /// Older ones first.
+    pub(super) segments: Vec<Segment>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Segment {
+    pub(super) file: String,
+    /// The checkpoint that it was written for; the newest of several that were merged.
+    pub(super) layer: u64,
+    /// Key groups of its keys, the second excluded.
+    pub(super) groups: Groups,
+    /// Key groups in which older segments mean nothing.
+    pub(super) supersedes: Vec<Groups>,
+    pub(super) rows: Vec<Extent>,
+    /// Keys that have no rows any more.
+    pub(super) removed: Vec<Extent>,
+}
+
+impl Segment {
+    pub(super) fn bytes(&self) -> u64 {
+        let extents = self.rows.iter().chain(&self.removed);
+        extents.fold(0, |sum, e| sum.saturating_add(e.length))
+    }
+}
+
+impl Vertex {
+    /// Bytes that it has on disk, those of older checkpoints that it still needs included.
+    fn bytes(&self) -> u64 {
+        let segments = self.tables.iter().flat_map(|t| &t.segments);
+        let segments = segments.map(Segment::bytes);
+        let rest = self.subtasks.iter().map(Subtask::bytes);
+        segments.chain(rest).fold(0, u64::saturating_add)
+    }
 }
 
 /// Bytes as Base64 text.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Bytes(String);
 
 impl Bytes {
@@ -81,43 +122,31 @@ impl Bytes {
 }
 
 impl Manifest {
-    /// Writes the tables of `checkpoint` and notes where they are.
-    pub(super) fn save(checkpoint: &Checkpoint, data: &mut Writer) -> Result<Self> {
-        let mut vertices = Vec::new();
-        for vertex in &checkpoint.vertices {
-            let subtasks = vertex.subtasks.iter().map(|s| Subtask::save(s, data));
-            vertices.push(Vertex {
-                uid: vertex.uid.clone(),
-                name: vertex.name.clone(),
-                signature: vertex.signature.clone(),
-                subtasks: subtasks.collect::<Result<_>>()?,
-            });
-        }
-        Ok(Self {
+    /// The manifest of `checkpoint`, whose state is in `vertices`.
+    pub(super) fn new(checkpoint: &Checkpoint, vertices: Vec<Vertex>) -> Self {
+        Self {
             format: FORMAT,
             engine: env!("CARGO_PKG_VERSION").to_string(),
             epoch: checkpoint.epoch,
+            max_parallelism: checkpoint.max_parallelism,
+            key_hash: HASH_VERSION,
             vertices,
-        })
+        }
     }
 
-    /// Reads the tables back.
-    pub(super) fn restore(&self, data: &mut File) -> Result<Checkpoint> {
-        let mut vertices = Vec::new();
-        for vertex in &self.vertices {
-            let subtasks = vertex.subtasks.iter().map(|s| s.restore(data));
-            vertices.push(VertexCheckpoint {
-                uid: vertex.uid.clone(),
-                name: vertex.name.clone(),
-                signature: vertex.signature.clone(),
-                subtasks: subtasks.collect::<Result<_>>()?,
-            });
-        }
-        Ok(Checkpoint {
-            epoch: self.epoch,
-            committed: false,
-            vertices,
-        })
+    pub(super) fn vertex(&self, uid: &str) -> Option<&Vertex> {
+        self.vertices.iter().find(|v| v.uid == uid)
+    }
+
+    /// The data files that it needs.
+    pub(super) fn files(&self) -> BTreeSet<String> {
+        let segments = self.segments();
+        segments.map(|segment| segment.file.clone()).collect()
+    }
+
+    pub(super) fn segments(&self) -> impl Iterator<Item = &Segment> {
+        let tables = self.vertices.iter().flat_map(|v| &v.tables);
+        tables.flat_map(|table| &table.segments)
     }
 
     /// What is told of it to people.
@@ -126,7 +155,7 @@ impl Manifest {
             uid: v.uid.clone(),
             name: v.name.clone(),
             subtasks: v.subtasks.len(),
-            bytes: v.subtasks.iter().map(Subtask::bytes).sum(),
+            bytes: v.bytes(),
             positions: v
                 .subtasks
                 .iter()
@@ -144,8 +173,7 @@ impl Manifest {
     pub(super) fn encode(&self) -> Result<Vec<u8>> {
         let text = serde_json::to_string(self);
         let text = text.map_err(|e| Error::internal(format!("a manifest is no JSON: {e}")))?;
-        let crc = crc32fast::hash(text.as_bytes());
-        Ok(format!("{text}\ncrc32 {crc:08x}\n").into_bytes())
+        Ok(sign(&text))
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
@@ -166,67 +194,62 @@ impl Manifest {
                 version.format, version.engine
             )));
         }
-        serde_json::from_str(text).map_err(|_| damaged())
+        let manifest: Self = serde_json::from_str(text).map_err(|_| damaged())?;
+        if manifest.key_hash != HASH_VERSION {
+            return Err(Error::checkpoint(format!(
+                "its keys are spread by version {} of the hash; this version of Ebbflow has \
+                 {HASH_VERSION}",
+                manifest.key_hash
+            )));
+        }
+        let names = manifest.segments().map(|s| s.file.as_str());
+        if let Some(name) = names.into_iter().find(|n| !super::is_data_file(n)) {
+            return Err(Error::checkpoint(format!("'{name}' is no data file")));
+        }
+        Ok(manifest)
     }
 }
 
+/// The text of a manifest with its checksum.
+pub(super) fn sign(text: &str) -> Vec<u8> {
+    let crc = crc32fast::hash(text.as_bytes());
+    format!("{text}\ncrc32 {crc:08x}\n").into_bytes()
+}
+
 impl Subtask {
-    /// Bytes that it has on disk.
+    /// Bytes that it has in the manifest.
     fn bytes(&self) -> u64 {
         let texts = std::iter::once(&self.writer).chain(&self.committables);
-        let texts: usize = texts.map(|bytes| bytes.0.len()).sum();
-        let tables: u64 = self.tables.iter().map(|t| t.segment.length()).sum();
-        tables + texts as u64
+        texts.map(|bytes| bytes.0.len() as u64).sum()
     }
 
-    fn save(snapshot: &SubtaskSnapshot, data: &mut Writer) -> Result<Self> {
-        let mut tables = Vec::new();
-        for (name, table) in &snapshot.operator.tables {
-            tables.push(Table {
-                name: name.clone(),
-                keys: table.keys,
-                segment: data.append(&table.batches)?,
-            });
-        }
-        Ok(Self {
+    /// Everything but the state tables.
+    pub(super) fn save(snapshot: &SubtaskSnapshot) -> Self {
+        let committables = snapshot.committables.iter();
+        Self {
             ended: snapshot.ended,
             watermark: snapshot.operator.watermark,
             input_watermark: snapshot.input_watermark,
             output_watermark: snapshot.output_watermark,
             positions: snapshot.positions.clone(),
             writer: Bytes::new(&snapshot.writer),
-            committables: snapshot
-                .committables
-                .iter()
-                .map(|c| Bytes::new(c))
-                .collect(),
-            tables,
-        })
+            committables: committables.map(|c| Bytes::new(c)).collect(),
+        }
     }
 
-    fn restore(&self, data: &mut File) -> Result<SubtaskSnapshot> {
-        let mut operator = OperatorSnapshot {
-            watermark: self.watermark,
-            ..OperatorSnapshot::default()
-        };
-        for table in &self.tables {
-            let batches = data::read(data, &table.segment)?;
-            if batches.iter().any(|b| b.num_columns() < table.keys) {
-                return Err(Error::checkpoint("a table has fewer columns than keys"));
-            }
-            let keys = table.keys;
-            let state = StateTable { keys, batches };
-            operator.tables.insert(table.name.clone(), state);
-        }
+    /// The same without state tables.
+    pub(super) fn restore(&self) -> Result<SubtaskSnapshot> {
         let committables = self.committables.iter().map(Bytes::decode);
-        Ok(SubtaskSnapshot {
-            operator,
+        let mut snapshot = SubtaskSnapshot {
             positions: self.positions.clone(),
             writer: self.writer.decode()?,
             committables: committables.collect::<Result<_>>()?,
             input_watermark: self.input_watermark,
             output_watermark: self.output_watermark,
             ended: self.ended,
-        })
+            ..SubtaskSnapshot::default()
+        };
+        snapshot.operator.watermark = self.watermark;
+        Ok(snapshot)
     }
 }

@@ -1,55 +1,16 @@
-//! The directory after saving, crashing and damage.
+//! The place of checkpoints after saving, crashing and damage.
 
-use std::sync::Arc;
+mod crashes;
+mod model;
+mod object;
+mod reader;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use std::fs;
+
 use tempfile::TempDir;
 
+use self::model::{Model, checkpoint, text};
 use super::*;
-use crate::checkpoint::{SubtaskSnapshot, VertexCheckpoint};
-use crate::connectors::SplitPosition;
-use crate::state::snapshot::OperatorSnapshot;
-
-fn table(seed: i64) -> RecordBatch {
-    let keys: ArrayRef = Arc::new(Int64Array::from(vec![Some(seed), None, Some(-seed)]));
-    let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("ä"), None, Some("")]));
-    RecordBatch::try_from_iter([("k", keys), ("t", texts)]).unwrap()
-}
-
-fn checkpoint(epoch: u64) -> Checkpoint {
-    let seed = i64::try_from(epoch).unwrap();
-    let mut operator = OperatorSnapshot::default();
-    operator.add("rows", 1, table(seed));
-    operator.add("rows", 1, table(seed + 100));
-    operator.add("timers", 0, table(seed + 200));
-    operator.watermark = Some(i64::MIN + seed);
-    let full = SubtaskSnapshot {
-        operator,
-        positions: vec![SplitPosition {
-            split: "a\nb".into(),
-            position: "{\"offset\":1}".into(),
-        }],
-        writer: vec![0, 255, 10],
-        committables: vec![vec![1, 2], Vec::new()],
-        input_watermark: Some(5),
-        output_watermark: Some(-4),
-        ended: true,
-    };
-    Checkpoint {
-        epoch,
-        committed: false,
-        vertices: vec![VertexCheckpoint {
-            uid: "agg".into(),
-            name: "GroupAggregate".into(),
-            signature: "k BIGINT".into(),
-            subtasks: vec![full, SubtaskSnapshot::default()],
-        }],
-    }
-}
-
-fn text(checkpoint: &Checkpoint) -> String {
-    format!("{:?}", checkpoint.vertices)
-}
 
 fn names(directory: &TempDir) -> Vec<String> {
     let mut names: Vec<_> = fs::read_dir(directory.path())
@@ -100,6 +61,7 @@ fn leftovers_of_a_crash_are_removed() {
     drop(store);
     for name in [
         "chk-2.data",
+        "merged-2.data",
         "chk-2.manifest.tmp",
         "chk-0.committed",
         "notes.txt",
@@ -119,32 +81,27 @@ fn any_damaged_byte_is_noticed_and_the_older_checkpoint_taken() {
     let store = FileStore::open(directory.path(), 2).unwrap();
     store.save(&checkpoint(1)).unwrap();
     store.save(&checkpoint(2)).unwrap();
+    let path = |epoch, kind| directory.path().join(name(epoch, kind));
     for kind in [MANIFEST, DATA] {
-        let path = store.path(2, kind);
+        let path = path(2, kind);
         let whole = fs::read(&path).unwrap();
         for place in (0..whole.len()).step_by(11) {
             let mut damaged = whole.clone();
             damaged[place] ^= 1;
             fs::write(&path, &damaged).unwrap();
-            assert_eq!(
-                store.latest().unwrap().unwrap().epoch,
-                1,
-                "{kind} at {place}"
-            );
+            let latest = store.latest().unwrap().unwrap();
+            assert_eq!(latest.epoch, 1, "{kind} at {place}");
         }
         for length in (0..whole.len()).step_by(13) {
             fs::write(&path, &whole[..length]).unwrap();
-            assert_eq!(
-                store.latest().unwrap().unwrap().epoch,
-                1,
-                "{kind} cut to {length}"
-            );
+            let latest = store.latest().unwrap().unwrap();
+            assert_eq!(latest.epoch, 1, "{kind} cut to {length}");
         }
         fs::write(&path, &whole).unwrap();
     }
     assert_eq!(store.latest().unwrap().unwrap().epoch, 2);
-    fs::remove_file(store.path(1, DATA)).unwrap();
-    fs::remove_file(store.path(2, DATA)).unwrap();
+    fs::remove_file(path(1, DATA)).unwrap();
+    fs::remove_file(path(2, DATA)).unwrap();
     let error = store.latest().unwrap_err().to_string();
     assert!(
         error.contains("checkpoint 1: ") && error.contains("checkpoint 2: "),
@@ -156,16 +113,110 @@ fn any_damaged_byte_is_noticed_and_the_older_checkpoint_taken() {
 fn another_format_is_named() {
     let directory = TempDir::new().unwrap();
     let store = FileStore::open(directory.path(), 1).unwrap();
-    let json = "{\"format\":99,\"engine\":\"7.0.0\"}";
-    let crc = crc32fast::hash(json.as_bytes());
-    fs::write(
-        store.path(1, MANIFEST),
-        format!("{json}\ncrc32 {crc:08x}\n"),
-    )
-    .unwrap();
+    let manifest = manifest::sign("{\"format\":99,\"engine\":\"7.0.0\"}");
+    fs::write(directory.path().join(name(1, MANIFEST)), manifest).unwrap();
     let error = store.latest().unwrap_err().to_string();
     assert!(
         error.contains("format 99, written by Ebbflow 7.0.0"),
         "{error}"
     );
+}
+
+#[test]
+fn a_damaged_checkpoint_is_replaced_by_the_next_of_its_number() {
+    let directory = TempDir::new().unwrap();
+    let store = FileStore::open(directory.path(), 2).unwrap();
+    store.save(&checkpoint(1)).unwrap();
+    store.save(&checkpoint(2)).unwrap();
+    drop(store);
+    fs::write(directory.path().join("chk-2.manifest"), "x").unwrap();
+    let store = FileStore::open(directory.path(), 2).unwrap();
+    assert_eq!(store.latest().unwrap().unwrap().epoch, 1);
+    store.save(&checkpoint(2)).unwrap();
+    let latest = store.latest().unwrap().unwrap();
+    assert_eq!(text(&latest), text(&checkpoint(2)));
+}
+
+/// Hundreds of checkpoints of changes: every one restores, and neither files nor bytes pile up.
+#[test]
+fn changes_are_merged_and_files_nobody_needs_are_removed() {
+    for background in [false, true] {
+        let directory = TempDir::new().unwrap();
+        let mut store = FileStore::open(directory.path(), 2).unwrap();
+        store.background = background;
+        let mut model = Model::new(7, 400);
+        for epoch in 1..=120 {
+            let base = (epoch > 1).then(|| epoch - 1);
+            store.save(&model.next(epoch, base, 2)).unwrap();
+            if epoch % 17 == 0 {
+                drop(store);
+                store = FileStore::open(directory.path(), 2).unwrap();
+                store.background = background;
+                let latest = store.latest().unwrap().unwrap();
+                assert_eq!(
+                    (latest.epoch, model.read(&latest)),
+                    (epoch, model.rows(epoch))
+                );
+            }
+            let data = names(&directory).iter().filter(|n| is_data_file(n)).count();
+            assert!(background || data < 14, "{:?}", names(&directory));
+        }
+        let latest = store.latest().unwrap().unwrap();
+        assert_eq!(model.read(&latest), model.rows(120));
+        drop(store);
+        FileStore::open(directory.path(), 2)
+            .unwrap()
+            .clear()
+            .unwrap();
+        assert_eq!(names(&directory), ["lock"]);
+    }
+}
+
+#[test]
+fn only_what_has_changed_is_written() {
+    let directory = TempDir::new().unwrap();
+    let mut store = FileStore::open(directory.path(), 1).unwrap();
+    store.background = false;
+    let mut model = Model::new(3, 20_000);
+    store.save(&model.next(1, None, 1)).unwrap();
+    let size = |name: &str| fs::metadata(directory.path().join(name)).unwrap().len();
+    let whole = size("chk-1.data");
+    store.save(&model.next(2, Some(1), 1)).unwrap();
+    assert!(
+        size("chk-2.data") < whole / 2,
+        "{} of {whole}",
+        size("chk-2.data")
+    );
+    assert!(directory.path().join("chk-1.data").exists());
+    assert!(!directory.path().join("chk-1.manifest").exists());
+}
+
+#[test]
+fn a_changed_signature_and_a_subtask_that_copies_all_hide_what_is_older() {
+    let directory = TempDir::new().unwrap();
+    let store = FileStore::open(directory.path(), 1).unwrap();
+    let mut model = Model::new(5, 300);
+    store.save(&model.next(1, None, 4)).unwrap();
+    // One subtask says all, the others what has changed.
+    let mixed = model.next_mixed(2, 1, 4);
+    store.save(&mixed).unwrap();
+    let latest = store.latest().unwrap().unwrap();
+    assert_eq!(model.read(&latest), model.rows(2));
+    let mut other = model.next(3, Some(2), 4);
+    let changed: Vec<_> = model.changed(2, 3);
+    other.vertices[0].signature = "another".into();
+    store.save(&other).unwrap();
+    let latest = store.latest().unwrap().unwrap();
+    assert_eq!(model.read(&latest), changed);
+}
+
+#[test]
+fn changes_of_another_checkpoint_are_refused() {
+    let directory = TempDir::new().unwrap();
+    let store = FileStore::open(directory.path(), 1).unwrap();
+    let mut model = Model::new(5, 30);
+    store.save(&model.next(1, None, 1)).unwrap();
+    model.next(2, Some(1), 1);
+    assert!(store.save(&model.next(3, Some(2), 1)).is_err());
+    assert_eq!(store.latest().unwrap().unwrap().epoch, 1);
 }

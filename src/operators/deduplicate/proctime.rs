@@ -9,17 +9,21 @@ use crate::changelog::{ChangeBatch, RowKind};
 use crate::error::Result;
 use crate::operators::changes::Changes;
 use crate::operators::expiry::Expiry;
-use crate::operators::last_rows::{LastRows, anonymous_batch, leading_numbers};
+use crate::operators::last_rows::{LastRows, SNAPSHOT_ROWS, leading_numbers};
 use crate::operators::{Operator, OperatorContext, StateSize};
 use crate::runtime::output::Output;
+use crate::state::keyed_rows::keyed_rows;
 use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
 use crate::state::snapshot::{OperatorSnapshot, RestoreState};
+
+/// The table of a snapshot.
+const TABLE: &str = "keys";
 
 /// The keys seen so far.
 #[derive(Debug)]
 pub(super) struct Seen {
     key: Vec<usize>,
-    encoder: KeyEncoder,
+    encoder: Arc<KeyEncoder>,
     table: KeyTable,
     expiry: Expiry,
     keys: EncodedKeys,
@@ -34,7 +38,7 @@ impl Seen {
         Ok(Self {
             key: spec.key.clone(),
             table: encoder.table(),
-            encoder,
+            encoder: Arc::new(encoder),
             expiry: Expiry::new(spec.ttl_ms, &context.clock),
             keys: EncodedKeys::default(),
             slots: Vec::new(),
@@ -85,18 +89,36 @@ impl Seen {
         self.begin(&keys, batch.len())
     }
 
-    fn snapshot(&self) -> Result<OperatorSnapshot> {
-        let mut snapshot = OperatorSnapshot::default();
-        let slots: Vec<u32> = self.table.slots().collect();
-        let mut columns = self.table.decode(&self.encoder, slots.iter().copied())?;
-        columns.push(self.expiry.save(&slots));
-        let batch = anonymous_batch(columns, slots.len())?;
-        snapshot.add("keys", self.key.len(), batch);
-        Ok(snapshot)
+    fn track_changes(&mut self) {
+        if !self.key.is_empty() {
+            self.table.track_changes();
+        }
+    }
+
+    fn snapshot(&mut self, snapshot: &mut OperatorSnapshot) {
+        let slots = self.table.copy_all();
+        self.copy(&slots, snapshot);
+    }
+
+    fn changes(&mut self, previous_durable: bool, snapshot: &mut OperatorSnapshot) {
+        let Some(changed) = self.table.take_changes(previous_durable) else {
+            return self.snapshot(snapshot);
+        };
+        self.copy(&changed.slots, snapshot);
+        changed.mark(snapshot, TABLE, &self.table, &self.encoder, |_| false);
+    }
+
+    fn copy(&self, slots: &[u32], snapshot: &mut OperatorSnapshot) {
+        for slots in slots.chunks(SNAPSHOT_ROWS) {
+            let keys = self.table.copy_keys(slots);
+            let written = ("written".to_string(), self.expiry.save(slots));
+            let batch = keyed_rows(&self.encoder, keys, vec![written]);
+            snapshot.add_lazy(TABLE, self.key.len(), batch);
+        }
     }
 
     fn restore(&mut self, state: &RestoreState) -> Result<()> {
-        for batch in state.batches("keys") {
+        for batch in state.batches(TABLE) {
             let (keys, rest) = batch.columns().split_at(self.key.len());
             let ([written], _) = leading_numbers::<1>(rest)?;
             self.begin(keys, batch.num_rows())?;
@@ -148,7 +170,19 @@ impl Operator for ProctimeFirst {
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
-        self.seen.snapshot()
+        let mut snapshot = OperatorSnapshot::default();
+        self.seen.snapshot(&mut snapshot);
+        Ok(snapshot)
+    }
+
+    fn track_changes(&mut self) {
+        self.seen.track_changes();
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let mut snapshot = OperatorSnapshot::default();
+        self.seen.changes(previous_durable, &mut snapshot);
+        Ok(snapshot)
     }
 
     fn restore(&mut self, state: RestoreState) -> Result<()> {
@@ -239,8 +273,26 @@ impl Operator for ProctimeLast {
         let mut snapshot = OperatorSnapshot::default();
         match self {
             Self::Upsert => {}
-            Self::Insert(seen) => snapshot = seen.snapshot()?,
-            Self::Retract(state, _) => state.snapshot(&mut snapshot)?,
+            Self::Insert(seen) => seen.snapshot(&mut snapshot),
+            Self::Retract(state, _) => state.snapshot(&mut snapshot),
+        }
+        Ok(snapshot)
+    }
+
+    fn track_changes(&mut self) {
+        match self {
+            Self::Upsert => {}
+            Self::Insert(seen) => seen.track_changes(),
+            Self::Retract(state, _) => state.track_changes(),
+        }
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let mut snapshot = OperatorSnapshot::default();
+        match self {
+            Self::Upsert => {}
+            Self::Insert(seen) => seen.changes(previous_durable, &mut snapshot),
+            Self::Retract(state, _) => state.changes(previous_durable, &mut snapshot),
         }
         Ok(snapshot)
     }

@@ -94,7 +94,17 @@ impl Operator for RowtimeUpdating {
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
         let mut snapshot = OperatorSnapshot::default();
-        self.state.snapshot(&mut snapshot)?;
+        self.state.snapshot(&mut snapshot);
+        Ok(snapshot)
+    }
+
+    fn track_changes(&mut self) {
+        self.state.track_changes();
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let mut snapshot = OperatorSnapshot::default();
+        self.state.changes(previous_durable, &mut snapshot);
         Ok(snapshot)
     }
 

@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
-use arrow::datatypes::{Field, Int64Type, Schema as ArrowSchema};
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
+use arrow::datatypes::Int64Type;
 
 use crate::aggregates::{AggregateCall, AggregateSet, SetInput};
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
+use crate::state::keyed_rows::keyed_rows;
 use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable, grow};
 use crate::state::snapshot::{OperatorSnapshot, RestoreState};
 use crate::state::ttl::Ttl;
@@ -19,11 +20,11 @@ const ROWS: &str = "rows";
 const WRITTEN: &str = "written";
 
 /// Rows of one batch of a snapshot.
-const SNAPSHOT_ROWS: usize = 8192;
+const SNAPSHOT_ROWS: usize = 1 << 15;
 
 #[derive(Debug)]
 pub(super) struct Groups {
-    encoder: KeyEncoder,
+    encoder: Arc<KeyEncoder>,
     keys: usize,
     table: KeyTable,
     /// Rows of each slot's group; 0 for a group that is not there.
@@ -47,7 +48,7 @@ impl Groups {
         Ok(Self {
             keys: key_types.len(),
             table: encoder.table(),
-            encoder,
+            encoder: Arc::new(encoder),
             rows: Vec::new(),
             set: AggregateSet::new(aggregates, retracting)?,
             ttl: ttl_ms.filter(|ms| *ms > 0).map(Ttl::new),
@@ -62,7 +63,11 @@ impl Groups {
         self.encoder.encode(keys, len, &mut self.encoded)?;
         self.table
             .intern(&self.encoded, &mut self.slots, &mut self.fresh)?;
-        let bound = self.table.slot_bound();
+        self.resize(self.table.slot_bound());
+        Ok(())
+    }
+
+    fn resize(&mut self, bound: usize) {
         if bound > self.rows.len() {
             grow(&mut self.rows, bound, 0);
             // With slack, so that not every new key touches every column.
@@ -71,7 +76,6 @@ impl Groups {
                 ttl.resize(self.rows.len());
             }
         }
-        Ok(())
     }
 
     /// Applies the located rows to the aggregates. Empty `weights` and `ends` say nothing.
@@ -158,36 +162,56 @@ impl Groups {
             + self.ttl.as_ref().map_or(0, Ttl::memory_size)
     }
 
-    pub(super) fn snapshot(&self) -> Result<OperatorSnapshot> {
+    pub(super) fn snapshot(&mut self) -> Result<OperatorSnapshot> {
         let mut snapshot = OperatorSnapshot::default();
-        let slots: Vec<u32> = self.table.slots().collect();
-        for slots in slots.chunks(SNAPSHOT_ROWS) {
-            let mut names: Vec<String> = (0..self.keys).map(|i| format!("key{i}")).collect();
-            let mut columns = self.key_columns(slots)?;
-            names.push(ROWS.to_string());
-            let rows = slots.iter().map(|slot| self.rows[*slot as usize]);
-            columns.push(Arc::new(Int64Array::from_iter_values(rows)));
-            if let Some(ttl) = &self.ttl {
-                names.push(WRITTEN.to_string());
-                let written = slots.iter().map(|slot| ttl.written(*slot));
-                columns.push(Arc::new(Int64Array::from_iter_values(written)));
-            }
-            let states = self.set.save(slots)?;
-            names.extend((0..states.len()).map(|i| format!("state{i}")));
-            columns.extend(states);
-            let fields: Vec<_> = names
-                .iter()
-                .zip(&columns)
-                .map(|(name, column)| Field::new(name, column.data_type().clone(), true))
-                .collect();
-            let schema = Arc::new(ArrowSchema::new(fields));
-            snapshot.add(TABLE, self.keys, RecordBatch::try_new(schema, columns)?);
-        }
+        let slots = self.table.copy_all();
+        self.copy(&slots, &mut snapshot)?;
         Ok(snapshot)
     }
 
+    pub(super) fn track_changes(&mut self) {
+        // One group of all rows is copied whole.
+        if self.keys > 0 {
+            self.table.track_changes();
+        }
+    }
+
+    pub(super) fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let Some(changed) = self.table.take_changes(previous_durable) else {
+            return self.snapshot();
+        };
+        let mut snapshot = OperatorSnapshot::default();
+        self.copy(&changed.slots, &mut snapshot)?;
+        changed.mark(&mut snapshot, TABLE, &self.table, &self.encoder, |_| false);
+        Ok(snapshot)
+    }
+
+    /// Copies the groups of slots. Keys are made columns by whoever reads the copy.
+    fn copy(&self, slots: &[u32], snapshot: &mut OperatorSnapshot) -> Result<()> {
+        for slots in slots.chunks(SNAPSHOT_ROWS) {
+            let rows = slots.iter().map(|slot| self.rows[*slot as usize]);
+            let rows: ArrayRef = Arc::new(Int64Array::from_iter_values(rows));
+            let mut columns = vec![(ROWS.to_string(), rows)];
+            if let Some(ttl) = &self.ttl {
+                let written = slots.iter().map(|slot| ttl.written(*slot));
+                let written: ArrayRef = Arc::new(Int64Array::from_iter_values(written));
+                columns.push((WRITTEN.to_string(), written));
+            }
+            let states = self.set.save(slots)?.into_iter().enumerate();
+            columns.extend(states.map(|(i, state)| (format!("state{i}"), state)));
+            let keys = self.table.copy_keys(slots);
+            let batch = keyed_rows(&self.encoder, keys, columns);
+            snapshot.add_lazy(TABLE, self.keys, batch);
+        }
+        Ok(())
+    }
+
     pub(super) fn restore(&mut self, state: &RestoreState, now: i64) -> Result<()> {
-        for batch in state.batches(TABLE) {
+        let batches = state.batches(TABLE);
+        let groups = batches.iter().map(RecordBatch::num_rows).sum();
+        self.table.reserve(groups);
+        self.resize(self.table.slot_bound() + groups);
+        for batch in batches {
             self.restore_batch(batch, now)?;
         }
         Ok(())

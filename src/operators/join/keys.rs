@@ -15,7 +15,7 @@ pub(crate) struct JoinKeys {
     columns: [Vec<usize>; 2],
     /// By key column: whether NULL matches NULL.
     null_safe: Vec<bool>,
-    pub(crate) encoder: KeyEncoder,
+    pub(crate) encoder: Arc<KeyEncoder>,
     pub(crate) table: KeyTable,
     /// The slots of the rows interned last.
     pub(crate) slots: Vec<u32>,
@@ -44,7 +44,7 @@ impl JoinKeys {
             columns: [left_keys.to_vec(), right_keys.to_vec()],
             null_safe: null_safe.to_vec(),
             table: encoder.table(),
-            encoder,
+            encoder: Arc::new(encoder),
             slots: Vec::new(),
             encoded: EncodedKeys::default(),
             fresh: Vec::new(),

@@ -284,14 +284,27 @@ impl Join {
         self.sweep_at = None;
         let slots: Vec<u32> = self.keys.table.slots().collect();
         for slot in slots {
-            self.left.sweep(slot, now);
-            self.right.sweep(slot, now);
+            if self.left.sweep(slot, now) | self.right.sweep(slot, now) {
+                self.keys.table.touch(slot);
+            }
             self.emptied.push(slot);
         }
         self.release_keys();
         if !self.keys.table.is_empty() {
             self.plan_sweep(now);
         }
+    }
+
+    /// Copies the rows of the join keys of slots.
+    fn copy(&self, slots: &[u32]) -> OperatorSnapshot {
+        let mut snapshot = OperatorSnapshot {
+            watermark: (self.watermark > i64::MIN).then_some(self.watermark),
+            ..OperatorSnapshot::default()
+        };
+        let (left, right) = (&self.spec.left, &self.spec.right);
+        snapshot::save("left", &self.left, left, slots, &mut snapshot);
+        snapshot::save("right", &self.right, right, slots, &mut snapshot);
+        snapshot
     }
 
     /// Forgets join keys that have no row.
@@ -367,24 +380,25 @@ impl Operator for Join {
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
-        let mut snapshot = OperatorSnapshot {
-            watermark: (self.watermark > i64::MIN).then_some(self.watermark),
-            ..OperatorSnapshot::default()
+        let slots = self.keys.table.copy_all();
+        Ok(self.copy(&slots))
+    }
+
+    fn track_changes(&mut self) {
+        if self.keys.len() > 0 {
+            self.keys.table.track_changes();
+        }
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let Some(changed) = self.keys.table.take_changes(previous_durable) else {
+            return self.snapshot();
         };
-        snapshot::save(
-            "left",
-            &self.left,
-            &self.spec.left,
-            &self.keys.table,
-            &mut snapshot,
-        )?;
-        snapshot::save(
-            "right",
-            &self.right,
-            &self.spec.right,
-            &self.keys.table,
-            &mut snapshot,
-        )?;
+        let mut snapshot = self.copy(&changed.slots);
+        let JoinKeys { table, encoder, .. } = &self.keys;
+        for (name, side) in [("left", &self.left), ("right", &self.right)] {
+            changed.mark(&mut snapshot, name, table, encoder, |s| side.is_vacant(s));
+        }
         Ok(snapshot)
     }
 

@@ -140,11 +140,7 @@ fn run(make: &dyn Fn() -> Join, changes: &[Change], size: usize, restart: usize)
             join.flush(&mut Output::new(&mut emitted)).unwrap();
             let snapshot = join.snapshot().unwrap();
             join = make();
-            join.restore(RestoreState {
-                tables: snapshot.tables,
-                watermark: None,
-            })
-            .unwrap();
+            join.restore(RestoreState::of(&snapshot).unwrap()).unwrap();
         }
         let port = changes[at].0;
         let lines: Vec<String> = changes[at..]

@@ -1,6 +1,8 @@
 //! What a join remembers of one side: its rows by join key, how often each is there, and for a side
 //! that is shown without a match the number of its matches.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use super::UniqueKey;
@@ -18,7 +20,7 @@ const SEVERAL: u32 = 1 << 31;
 /// The rows of one side.
 #[derive(Debug)]
 pub(super) struct Side {
-    pub(super) codec: BinaryRowCodec,
+    pub(super) codec: Arc<BinaryRowCodec>,
     unique_key: UniqueKey,
     /// By slot of the join key: no row, one, or a group.
     heads: Vec<u32>,
@@ -55,7 +57,7 @@ impl Side {
         ttl_ms: i64,
     ) -> Self {
         Self {
-            codec: BinaryRowCodec::new(&schema.types()),
+            codec: Arc::new(BinaryRowCodec::new(&schema.types())),
             unique_key,
             heads: Vec::new(),
             groups: Vec::new(),
@@ -340,10 +342,10 @@ impl Side {
         }
     }
 
-    /// Removes the expired rows of a join key.
-    pub(super) fn sweep(&mut self, slot: u32, now: i64) {
+    /// Removes the expired rows of a join key. Answers whether there were any.
+    pub(super) fn sweep(&mut self, slot: u32, now: i64) -> bool {
         if self.stamps.is_none() || self.is_vacant(slot) {
-            return;
+            return false;
         }
         let mut expired: SmallVec<[u32; 4]> = SmallVec::new();
         self.rows_of(slot, |id, _| {
@@ -351,9 +353,11 @@ impl Side {
                 expired.push(id);
             }
         });
+        let any = !expired.is_empty();
         for id in expired {
             self.delete(slot, id);
         }
+        any
     }
 
     /// Every row of a join key, in the order in which it must be stored again.

@@ -9,38 +9,68 @@ use super::JoinInput;
 use super::side::{RowMeta, Side};
 use super::tables::{ROWS, numbers, row_table, split_table};
 use crate::error::Result;
-use crate::state::keys::KeyTable;
+use crate::state::binary_row::BinaryRowCodec;
+use crate::state::keys::KeyBytes;
 use crate::state::rows::RowId;
-use crate::state::snapshot::OperatorSnapshot;
+use crate::state::snapshot::{LazyBatch, OperatorSnapshot};
+use crate::types::Schema;
 
-/// Writes the rows of `side` as table `name`, join key by join key.
+/// Copies the rows of the join keys of `slots` as table `name`, join key by join key.
 pub(super) fn save(
     name: &str,
     side: &Side,
     input: &JoinInput,
-    keys: &KeyTable,
+    slots: &[u32],
     snapshot: &mut OperatorSnapshot,
-) -> Result<()> {
-    let mut ids = Vec::new();
-    let mut metas = Vec::new();
-    for slot in keys.slots() {
-        side.rows_of(slot, |id, meta| {
-            ids.push(id);
-            metas.push(meta);
+) {
+    let mut copy = Copied::default();
+    for slot in slots {
+        side.rows_of(*slot, |id, meta| {
+            copy.rows.push(side.rows.get(RowId(id)));
+            copy.metas.push(meta);
         });
-        if ids.len() >= ROWS {
-            snapshot.add(name, input.keys.len(), table(side, input, &ids, &metas)?);
-            ids.clear();
-            metas.clear();
+        if copy.metas.len() >= ROWS {
+            copy.hand_over(name, side, input, snapshot);
         }
     }
-    snapshot.add(name, input.keys.len(), table(side, input, &ids, &metas)?);
-    Ok(())
+    copy.hand_over(name, side, input, snapshot);
 }
 
-fn table(side: &Side, input: &JoinInput, ids: &[u32], metas: &[RowMeta]) -> Result<RecordBatch> {
-    let bytes: Vec<_> = ids.iter().map(|id| side.rows.get(RowId(*id))).collect();
-    let rows = side.codec.decode(&bytes)?;
+/// Rows in bytes, to be made columns elsewhere.
+#[derive(Default)]
+struct Copied {
+    rows: KeyBytes,
+    metas: Vec<RowMeta>,
+}
+
+impl Copied {
+    fn hand_over(
+        &mut self,
+        name: &str,
+        side: &Side,
+        input: &JoinInput,
+        snapshot: &mut OperatorSnapshot,
+    ) {
+        if self.metas.is_empty() {
+            return;
+        }
+        let Self { rows, metas } = std::mem::take(self);
+        let (codec, schema) = (Arc::clone(&side.codec), input.schema.clone());
+        let keys = input.keys.clone();
+        let make = move || table(&codec, &schema, &keys, &rows, &metas);
+        snapshot.add_lazy(name, input.keys.len(), LazyBatch::new(make));
+    }
+}
+
+fn table(
+    codec: &BinaryRowCodec,
+    schema: &Schema,
+    keys: &[usize],
+    rows: &KeyBytes,
+    metas: &[RowMeta],
+) -> Result<RecordBatch> {
+    let bytes: Vec<_> = rows.iter().collect();
+    let rows = codec.decode(&bytes)?;
     let number = |value: fn(&RowMeta) -> u32| -> ArrayRef {
         Arc::new(metas.iter().map(value).collect::<UInt32Array>())
     };
@@ -51,7 +81,7 @@ fn table(side: &Side, input: &JoinInput, ids: &[u32], metas: &[RowMeta]) -> Resu
         ("buckets", number(|m| m.buckets)),
         ("written", Arc::new(stamps) as ArrayRef),
     ];
-    row_table(&input.schema, &input.keys, &rows, meta)
+    row_table(schema, keys, &rows, meta)
 }
 
 /// The rows of a saved table, and what goes with each.

@@ -18,15 +18,18 @@ use crate::changelog::{ChangeBatch, RowKind};
 use crate::error::Result;
 use crate::operators::changes::{Changes, Place};
 use crate::operators::expiry::Expiry;
-use crate::operators::last_rows::{anonymous_batch, leading_numbers};
+use crate::operators::last_rows::{SNAPSHOT_ROWS, anonymous_batch, leading_numbers};
 use crate::operators::rank::SortColumn;
 use crate::operators::rank::sorted_rows::{Entry, Position, SortedRows};
 use crate::operators::{Operator, OperatorContext, StateSize};
 use crate::runtime::output::Output;
-use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
+use crate::state::keys::{EncodedKeys, KeyBytes, KeyEncoder, KeyTable};
 use crate::state::rows::{EncodedRows, RowCodec, RowStore, check_columns};
-use crate::state::snapshot::{OperatorSnapshot, RestoreState};
+use crate::state::snapshot::{LazyBatch, OperatorSnapshot, RestoreState};
 use crate::types::DataType;
+
+/// The table of a snapshot.
+const TABLE: &str = "rows";
 
 /// The operator. State: all rows, and the aggregates up to each group.
 #[derive(Debug)]
@@ -37,12 +40,12 @@ pub(super) struct UntimedOver {
     partition_by: Vec<usize>,
     order_by: Vec<usize>,
     types: Vec<DataType>,
-    encoder: KeyEncoder,
+    encoder: Arc<KeyEncoder>,
     table: KeyTable,
     partitions: Vec<SortedRows>,
     expiry: Expiry,
     sort_codec: RowCodec,
-    codec: RowCodec,
+    codec: Arc<RowCodec>,
     store: RowStore,
     groups: Groups,
     results: Results,
@@ -205,11 +208,11 @@ impl UntimedOver {
             partition_by: spec.partition_by.clone(),
             order_by: order_by.iter().map(|s| s.column).collect(),
             table: encoder.table(),
-            encoder,
+            encoder: Arc::new(encoder),
             partitions: Vec::new(),
             expiry: Expiry::new(spec.ttl_ms, &context.clock),
             sort_codec,
-            codec: RowCodec::new(&types)?,
+            codec: Arc::new(RowCodec::new(&types)?),
             types,
             store: RowStore::default(),
             groups: Groups {
@@ -530,6 +533,31 @@ impl crate::runtime::output::Downstream for Collect<'_> {
     }
 }
 
+impl UntimedOver {
+    /// Copies the partitions of slots.
+    fn copy(&self, slots: &[u32], snapshot: &mut OperatorSnapshot) {
+        for slots in slots.chunks(SNAPSHOT_ROWS) {
+            let (mut of_row, mut rows) = (Vec::new(), KeyBytes::default());
+            for slot in slots {
+                for entry in self.partitions[*slot as usize].iter() {
+                    of_row.push(*slot);
+                    rows.push(entry.row(&self.store));
+                }
+            }
+            let written = self.expiry.save(&of_row);
+            let of_row = self.table.copy_keys(&of_row);
+            let (encoder, codec) = (Arc::clone(&self.encoder), Arc::clone(&self.codec));
+            let make = move || {
+                let mut columns = encoder.decode(of_row.iter())?;
+                columns.push(Arc::clone(&written));
+                columns.extend(codec.decode(rows.iter())?);
+                anonymous_batch(columns, written.len())
+            };
+            snapshot.add_lazy(TABLE, self.partition_by.len(), LazyBatch::new(make));
+        }
+    }
+}
+
 impl Operator for UntimedOver {
     fn process(&mut self, _port: usize, batch: ChangeBatch, out: &mut Output<'_>) -> Result<()> {
         self.begin(batch.rows().columns(), batch.len())?;
@@ -572,25 +600,30 @@ impl Operator for UntimedOver {
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
         let mut snapshot = OperatorSnapshot::default();
-        let (mut slots, mut rows) = (Vec::new(), Vec::new());
-        for slot in self.table.slots() {
-            for entry in self.partitions[slot as usize].iter() {
-                slots.push(slot);
-                rows.push(entry);
-            }
+        let slots = self.table.copy_all();
+        self.copy(&slots, &mut snapshot);
+        Ok(snapshot)
+    }
+
+    fn track_changes(&mut self) {
+        if !self.partition_by.is_empty() {
+            self.table.track_changes();
         }
-        let written = self.expiry.save(&slots);
-        let mut columns = self.table.decode(&self.encoder, slots)?;
-        columns.push(written);
-        let bytes = rows.iter().map(|entry| entry.row(&self.store));
-        columns.extend(self.codec.decode(bytes)?);
-        let keys = self.partition_by.len();
-        snapshot.add("rows", keys, anonymous_batch(columns, rows.len())?);
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let Some(changed) = self.table.take_changes(previous_durable) else {
+            return self.snapshot();
+        };
+        let mut snapshot = OperatorSnapshot::default();
+        self.copy(&changed.slots, &mut snapshot);
+        let vacant = |slot: u32| self.partitions[slot as usize].is_empty();
+        changed.mark(&mut snapshot, TABLE, &self.table, &self.encoder, vacant);
         Ok(snapshot)
     }
 
     fn restore(&mut self, state: RestoreState) -> Result<()> {
-        for batch in state.batches("rows") {
+        for batch in state.batches(TABLE) {
             let rest = &batch.columns()[self.partition_by.len()..];
             let ([written], rows) = leading_numbers::<1>(rest)?;
             check_columns(rows, &self.types)?;

@@ -19,15 +19,20 @@ use arrow::datatypes::{DataType as ArrowType, Int64Type};
 use self::sorted_rows::{Entry, Position, SortedRows};
 use super::changes::{Changes, Place};
 use super::expiry::Expiry;
-use super::last_rows::{anonymous_batch, leading_numbers};
+use super::last_rows::{SNAPSHOT_ROWS, anonymous_batch, leading_numbers};
 use super::{Operator, OperatorContext, StateSize};
 use crate::changelog::{ChangeBatch, RowKind};
 use crate::error::Result;
 use crate::runtime::output::Output;
-use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
+use crate::state::keyed_rows::keyed_rows;
+use crate::state::keys::{EncodedKeys, KeyBytes, KeyEncoder, KeyTable};
 use crate::state::rows::{EncodedRows, RowCodec, RowId, RowStore, check_columns};
-use crate::state::snapshot::{OperatorSnapshot, RestoreState};
+use crate::state::snapshot::{LazyBatch, OperatorSnapshot, RestoreState};
 use crate::types::{DataType, Schema};
+
+/// Tables of a snapshot.
+const ROWS: &str = "rows";
+const PARTITIONS: &str = "partitions";
 
 /// A column to sort by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -129,13 +134,13 @@ pub struct Rank {
     rank_end: RankEnd,
     strategy: Strategy,
     types: Vec<DataType>,
-    encoder: KeyEncoder,
+    encoder: Arc<KeyEncoder>,
     table: KeyTable,
     /// By partition.
     partitions: Vec<Partition>,
     expiry: Expiry,
     sort_codec: RowCodec,
-    codec: RowCodec,
+    codec: Arc<RowCodec>,
     row_keys: Option<RowKeys>,
     core: Core,
     context: OperatorContext,
@@ -286,11 +291,11 @@ impl Rank {
             rank_end: spec.rank_end,
             strategy,
             table: encoder.table(),
-            encoder,
+            encoder: Arc::new(encoder),
             partitions: Vec::new(),
             expiry: Expiry::new(spec.ttl_ms, &context.clock),
             sort_codec,
-            codec: RowCodec::new(&types)?,
+            codec: Arc::new(RowCodec::new(&types)?),
             types,
             row_keys,
             core: Core {
@@ -421,6 +426,51 @@ struct NewRow<'a> {
     row: &'a [u8],
 }
 
+impl Rank {
+    /// Whether partitions have more to save than their rows.
+    fn saves_partitions(&self) -> bool {
+        let variable = matches!(self.rank_end, RankEnd::Column(_));
+        self.strategy == Strategy::Count || variable || self.expiry.is_on()
+    }
+
+    /// Copies the partitions of slots.
+    fn copy(&self, slots: &[u32], snapshot: &mut OperatorSnapshot) {
+        let keys = self.partition_by.len();
+        for slots in slots.chunks(SNAPSHOT_ROWS) {
+            let (mut of_row, mut rows) = (Vec::new(), KeyBytes::default());
+            for slot in slots {
+                for entry in self.partitions[*slot as usize].rows.iter() {
+                    of_row.push(*slot);
+                    rows.push(entry.row(&self.core.store));
+                }
+            }
+            let of_row = self.table.copy_keys(&of_row);
+            let (encoder, codec) = (Arc::clone(&self.encoder), Arc::clone(&self.codec));
+            let make = move || {
+                let mut columns = encoder.decode(of_row.iter())?;
+                columns.extend(codec.decode(rows.iter())?);
+                anonymous_batch(columns, rows.len())
+            };
+            snapshot.add_lazy(ROWS, keys, LazyBatch::new(make));
+            if self.saves_partitions() {
+                let partitions = slots.iter().map(|slot| &self.partitions[*slot as usize]);
+                let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+                let counts = partitions.clone().map(|p| number(p.count));
+                let counts: ArrayRef = Arc::new(Int64Array::from_iter_values(counts));
+                let ends = partitions.map(|p| p.end.map(number));
+                let ends: ArrayRef = Arc::new(ends.collect::<Int64Array>());
+                let columns = vec![
+                    ("count".to_string(), counts),
+                    ("end".to_string(), ends),
+                    ("written".to_string(), self.expiry.save(slots)),
+                ];
+                let batch = keyed_rows(&self.encoder, self.table.copy_keys(slots), columns);
+                snapshot.add_lazy(PARTITIONS, keys, batch);
+            }
+        }
+    }
+}
+
 impl Operator for Rank {
     fn process(&mut self, _port: usize, batch: ChangeBatch, out: &mut Output<'_>) -> Result<()> {
         let rows = batch.rows();
@@ -470,38 +520,40 @@ impl Operator for Rank {
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
         let mut snapshot = OperatorSnapshot::default();
-        let keys = self.partition_by.len();
-        let live: Vec<u32> = self.table.slots().collect();
-        let (mut slots, mut rows) = (Vec::new(), Vec::new());
-        for slot in &live {
-            for entry in self.partitions[*slot as usize].rows.iter() {
-                slots.push(*slot);
-                rows.push(entry);
-            }
-        }
-        let mut columns = self.table.decode(&self.encoder, slots)?;
-        let bytes = rows.iter().map(|entry| entry.row(&self.core.store));
-        columns.extend(self.codec.decode(bytes)?);
-        snapshot.add("rows", keys, anonymous_batch(columns, rows.len())?);
+        let slots = self.table.copy_all();
+        self.copy(&slots, &mut snapshot);
+        Ok(snapshot)
+    }
 
-        let variable = matches!(self.rank_end, RankEnd::Column(_));
-        if self.strategy == Strategy::Count || variable || self.expiry.is_on() {
-            let mut columns = self.table.decode(&self.encoder, live.iter().copied())?;
-            let partitions = live.iter().map(|slot| &self.partitions[*slot as usize]);
-            let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-            let counts = partitions.clone().map(|p| number(p.count));
-            columns.push(Arc::new(Int64Array::from_iter_values(counts)));
-            let ends: Int64Array = partitions.map(|p| p.end.map(number)).collect();
-            columns.push(Arc::new(ends));
-            columns.push(self.expiry.save(&live));
-            snapshot.add("partitions", keys, anonymous_batch(columns, live.len())?);
+    fn track_changes(&mut self) {
+        if !self.partition_by.is_empty() {
+            self.table.track_changes();
+        }
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let Some(changed) = self.table.take_changes(previous_durable) else {
+            return self.snapshot();
+        };
+        let mut snapshot = OperatorSnapshot::default();
+        self.copy(&changed.slots, &mut snapshot);
+        let vacant = |slot: u32| self.partitions[slot as usize].rows.iter().next().is_none();
+        changed.mark(&mut snapshot, ROWS, &self.table, &self.encoder, vacant);
+        if self.saves_partitions() {
+            changed.mark(
+                &mut snapshot,
+                PARTITIONS,
+                &self.table,
+                &self.encoder,
+                |_| false,
+            );
         }
         Ok(snapshot)
     }
 
     fn restore(&mut self, state: RestoreState) -> Result<()> {
         let keys = self.partition_by.len();
-        for batch in state.batches("partitions") {
+        for batch in state.batches(PARTITIONS) {
             let (columns, numbers) = batch.columns().split_at(keys);
             let ([counts, ends, written], _) = leading_numbers::<3>(numbers)?;
             self.encoder
@@ -517,7 +569,7 @@ impl Operator for Rank {
             }
             self.expiry.load(&self.slots, written);
         }
-        for batch in state.batches("rows") {
+        for batch in state.batches(ROWS) {
             let rows = &batch.columns()[keys..];
             check_columns(rows, &self.types)?;
             self.begin(rows, batch.num_rows())?;

@@ -275,10 +275,7 @@ impl SliceAggregate {
         self.slices.clear();
         self.sums.clear();
         self.pending.clear();
-        self.restore(RestoreState {
-            tables: snapshot.tables,
-            watermark: snapshot.watermark,
-        })
+        self.restore(RestoreState::of(&snapshot)?)
     }
 
     /// Puts a window together of the slices in it; those before the next window are not needed any

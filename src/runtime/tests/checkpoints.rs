@@ -132,6 +132,7 @@ where
     checkpointing.kill = Some(Kill {
         checkpoint_after,
         die_after,
+        ..Kill::default()
     });
     JobConfig {
         batch_size: 3,
@@ -366,6 +367,65 @@ fn at_least_once_loses_nothing() {
     }
 }
 
+/// A store and a sink that take their time.
+#[test]
+fn a_slow_store_and_a_slow_sink_hold_nothing_up_for_good() {
+    #[derive(Debug, Default)]
+    struct SlowStore(MemoryStore);
+    impl CheckpointStore for SlowStore {
+        fn save(&self, checkpoint: &Checkpoint) -> Result<()> {
+            std::thread::sleep(Duration::from_millis(3));
+            self.0.save(checkpoint)
+        }
+        fn latest(&self) -> Result<Option<Checkpoint>> {
+            self.0.latest()
+        }
+        fn mark_committed(&self, epoch: u64) -> Result<()> {
+            std::thread::sleep(Duration::from_millis(1));
+            self.0.mark_committed(epoch)
+        }
+        fn clear(&self) -> Result<()> {
+            self.0.clear()
+        }
+    }
+    struct SlowSink(CommittedRows);
+    impl SinkWriterFactory for SlowSink {
+        fn create(&self, subtask: usize, parallelism: usize) -> Result<Box<dyn SinkWriter>> {
+            let inner = self.0.factory().create(subtask, parallelism)?;
+            Ok(Box::new(SlowWriter(inner)))
+        }
+        fn commit(&self, committable: &[u8]) -> Result<()> {
+            std::thread::sleep(Duration::from_millis(1));
+            self.0.factory().commit(committable)
+        }
+    }
+    struct SlowWriter(Box<dyn SinkWriter>);
+    impl SinkWriter for SlowWriter {
+        fn write(&mut self, batch: &ChangeBatch) -> Result<()> {
+            std::thread::sleep(Duration::from_millis(1));
+            self.0.write(batch)
+        }
+        fn pre_commit(&mut self, epoch: u64) -> Result<Vec<Vec<u8>>> {
+            std::thread::sleep(Duration::from_millis(1));
+            self.0.pre_commit(epoch)
+        }
+    }
+    let sink = CommittedRows::default();
+    let rows = [90, 40];
+    let writers = SlowSink(sink.clone());
+    let graph = counting(2, rows[0], rows[1], VertexKind::Sink(Arc::new(writers)));
+    let mut checkpointing = CheckpointConfig::new(Arc::new(SlowStore::default()));
+    checkpointing.interval = Some(Duration::from_micros(100));
+    let config = JobConfig {
+        batch_size: 2,
+        channel_rows: 3,
+        checkpointing: Some(checkpointing),
+        ..JobConfig::default()
+    };
+    Job::start(graph, config).unwrap().wait().unwrap();
+    assert_eq!(committed(&sink), expected(rows));
+}
+
 #[test]
 fn a_checkpoint_that_takes_too_long_fails_the_job() {
     /// Takes its time over every row.
@@ -509,6 +569,7 @@ fn every_row_is_committed_once_wherever_the_job_crashes() {
                 checkpointing.kill = Some(Kill {
                     checkpoint_after: 10,
                     die_after: 1000,
+                    ..Kill::default()
                 });
                 let config = JobConfig {
                     batch_size: 4,

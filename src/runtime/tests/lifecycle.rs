@@ -574,6 +574,7 @@ fn at_most_once_doubles_nothing() {
         first.checkpointing.as_mut().unwrap().kill = Some(Kill {
             checkpoint_after,
             die_after,
+            ..Kill::default()
         });
         Job::start(graph(), first).unwrap().wait().unwrap();
         let second = JobConfig {

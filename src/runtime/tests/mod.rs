@@ -2,6 +2,7 @@
 
 mod checkpoints;
 mod lifecycle;
+mod simulation;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 use arrow::array::ArrayRef;
 use hashbrown::HashTable;
 
+use super::changes::{Changed, Changes, KeyBytes};
 use super::{EncodedKeys, Form, KeyEncoder, NO_SLOT, grow, hash_bytes, hash_word};
 use crate::error::{Error, Result};
 use crate::state::arena::{ByteArena, Offset, VACANT};
@@ -18,6 +19,8 @@ pub struct KeyTable {
     free: Vec<u32>,
     /// Freed since the last call of `intern`.
     vacated: Vec<u32>,
+    /// What has changed, if anybody wants to know.
+    changes: Option<Box<Changes>>,
 }
 
 #[derive(Debug)]
@@ -54,6 +57,75 @@ impl KeyTable {
             slots: 0,
             free: Vec::new(),
             vacated: Vec::new(),
+            changes: None,
+        }
+    }
+
+    /// From now on, remembers which keys change: those that are interned, touched or removed. Those
+    /// that are there are known to who copies the table.
+    pub fn track_changes(&mut self) {
+        let mut changes = Box::<Changes>::default();
+        for slot in self.slots() {
+            changes.know(slot);
+        }
+        self.changes = Some(changes);
+    }
+
+    /// Notes that what belongs to a slot is about to change. Slots that were just interned need not
+    /// be touched.
+    #[inline]
+    pub fn touch(&mut self, slot: u32) {
+        if let Some(changes) = &mut self.changes {
+            changes.touch(slot);
+        }
+    }
+
+    /// What has changed since the last durable copy, which is the previous one if `previous_durable`,
+    /// else an older one; `None` if changes are not tracked.
+    pub fn take_changes(&mut self, previous_durable: bool) -> Option<Changed> {
+        let mut changes = self.changes.take()?;
+        changes.copy(previous_durable);
+        let changed = changes.changed(|slot| self.is_live(slot));
+        self.changes = Some(changes);
+        Some(changed)
+    }
+
+    /// The slots in use, for a copy of all of them.
+    pub fn copy_all(&mut self) -> Vec<u32> {
+        let slots: Vec<u32> = self.slots().collect();
+        if let Some(changes) = &mut self.changes {
+            changes.copy(false);
+            for slot in &slots {
+                changes.know(*slot);
+            }
+        }
+        slots
+    }
+
+    /// The keys of slots that are in use.
+    #[must_use]
+    pub fn copy_keys(&self, slots: &[u32]) -> KeyBytes {
+        let mut keys = KeyBytes::with_capacity(slots.len());
+        for slot in slots {
+            keys.push(self.key_bytes(*slot));
+        }
+        keys
+    }
+
+    /// Makes room for `additional` new keys.
+    pub fn reserve(&mut self, additional: usize) {
+        match &mut self.keys {
+            Keys::Words { words, .. } => {
+                words.reserve(additional);
+                let words: &[[u8; 8]] = words;
+                let rehash = |s: &u32| hash_word(u64::from_le_bytes(words[*s as usize]));
+                self.table.reserve(additional, rehash);
+            }
+            Keys::Bytes { arena, offsets } => {
+                offsets.reserve(additional);
+                let rehash = |s: &u32| hash_bytes(arena.get(offsets[*s as usize]));
+                self.table.reserve(additional, rehash);
+            }
         }
     }
 
@@ -81,6 +153,7 @@ impl KeyTable {
             let (slot, new) = self.intern_one(keys, 0)?;
             slots.resize(keys.len(), slot);
             fresh.extend(new.then_some(0));
+            self.touch(slot);
             return Ok(());
         }
         for i in 0..keys.len() {
@@ -91,6 +164,11 @@ impl KeyTable {
             }
             slots.push(slot);
         }
+        if let Some(changes) = &mut self.changes {
+            for slot in slots.iter() {
+                changes.touch(*slot);
+            }
+        }
         Ok(())
     }
 
@@ -100,10 +178,12 @@ impl KeyTable {
     /// # Errors
     /// When there are more than 2^32 - 2 keys.
     pub fn intern_one(&mut self, keys: &EncodedKeys, i: usize) -> Result<(u32, bool)> {
-        match self.find_one(keys, i) {
-            NO_SLOT => Ok((self.add(keys, i)?, true)),
-            slot => Ok((slot, false)),
-        }
+        let found = match self.find_one(keys, i) {
+            NO_SLOT => (self.add(keys, i)?, true),
+            slot => (slot, false),
+        };
+        self.touch(found.0);
+        Ok(found)
     }
 
     /// The slots of all keys, [`NO_SLOT`] for one that is not there. Replaces `slots`.
@@ -193,6 +273,10 @@ impl KeyTable {
     /// Forgets the key of a slot that is in use. The slot is given out again after the next batch
     /// has begun.
     pub fn remove(&mut self, slot: u32) {
+        if let Some(mut changes) = self.changes.take() {
+            changes.remove(slot, self.key_bytes(slot));
+            self.changes = Some(changes);
+        }
         let index = slot as usize;
         match &mut self.keys {
             Keys::Words {
@@ -290,6 +374,9 @@ impl KeyTable {
             Keys::Words { words, live, .. } => (words.capacity() + live.capacity()) * 8,
             Keys::Bytes { arena, offsets } => arena.memory_size() + offsets.capacity() * 8,
         };
-        keys + self.table.allocation_size() + (self.free.capacity() + self.vacated.capacity()) * 4
+        let changes = self.changes.as_ref().map_or(0, |c| c.memory_size());
+        keys + changes
+            + self.table.allocation_size()
+            + (self.free.capacity() + self.vacated.capacity()) * 4
     }
 }
