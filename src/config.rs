@@ -64,6 +64,12 @@ const CHECKED: &[(&str, Kind)] = &[
         "table.optimizer.non-deterministic-update.strategy",
         Kind::OneOf(&["TRY_RESOLVE", "IGNORE"]),
     ),
+    ("table.exec.async-lookup.buffer-capacity", Kind::Int),
+    ("table.exec.async-lookup.timeout", Kind::Duration),
+    (
+        "table.exec.async-lookup.output-mode",
+        Kind::OneOf(&["ORDERED", "ALLOW_UNORDERED"]),
+    ),
     ("table.exec.emit.early-fire.enabled", Kind::Bool),
     ("table.exec.emit.early-fire.delay", Kind::Duration),
     ("table.exec.emit.late-fire.enabled", Kind::Bool),

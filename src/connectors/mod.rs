@@ -108,10 +108,9 @@ pub trait TableSource: Send + Sync {
         false
     }
 
-    /// Whether a processing-time temporal join may look its rows up, through a
-    /// [`lookup::FullCache`].
-    fn supports_lookup(&self) -> bool {
-        false
+    /// How a processing-time temporal join looks its rows up, if it can.
+    fn lookup(self: Arc<Self>) -> Option<lookup::TableLookup> {
+        None
     }
 
     /// What the source can do beside leaving out columns.

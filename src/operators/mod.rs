@@ -17,6 +17,7 @@ pub mod group_aggregate;
 pub mod group_window_aggregate;
 pub mod interval_join;
 pub mod join;
+pub mod last_per_key;
 mod last_rows;
 pub mod lookup_join;
 pub mod match_recognize;

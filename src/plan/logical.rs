@@ -308,6 +308,19 @@ pub enum LogicalNode {
         /// State TTL of a hint for each side, ms.
         ttl: (Option<i64>, Option<i64>),
     },
+    /// Joins what the right table holds for the left row's key at the moment of processing.
+    LookupJoin {
+        /// Left input.
+        left: Box<LogicalPlan>,
+        /// Right input: a scan, below projections and filters.
+        right: Box<LogicalPlan>,
+        /// Inner or left.
+        kind: JoinKind,
+        /// Condition; `None` is true.
+        on: Option<Expr>,
+        /// Options of a `LOOKUP` hint for the right table.
+        hint: IndexMap<String, String>,
+    },
     /// Joins the version of the right table that was valid at the left row's time.
     TemporalJoin {
         /// Left input.
@@ -320,8 +333,6 @@ pub enum LogicalNode {
         time_column: usize,
         /// Condition.
         on: Expr,
-        /// `LOOKUP` hint for the right table.
-        lookup_hint: IndexMap<String, String>,
     },
     /// Applies a table function to each left row. Output: left columns, then the function's.
     Correlate {
@@ -447,6 +458,7 @@ impl LogicalPlan {
         match &self.node {
             LogicalNode::Scan(_) | LogicalNode::Values { .. } => Vec::new(),
             LogicalNode::Join { left, right, .. }
+            | LogicalNode::LookupJoin { left, right, .. }
             | LogicalNode::TemporalJoin { left, right, .. } => vec![left, right],
             LogicalNode::Union { inputs } => inputs.iter().collect(),
             LogicalNode::Project { input, .. }
@@ -469,6 +481,7 @@ impl LogicalPlan {
         match &mut self.node {
             LogicalNode::Scan(_) | LogicalNode::Values { .. } => Vec::new(),
             LogicalNode::Join { left, right, .. }
+            | LogicalNode::LookupJoin { left, right, .. }
             | LogicalNode::TemporalJoin { left, right, .. } => vec![left, right],
             LogicalNode::Union { inputs } => inputs.iter_mut().collect(),
             LogicalNode::Project { input, .. }
@@ -495,6 +508,7 @@ impl LogicalPlan {
             LogicalNode::Filter { predicate, .. } => each(predicate),
             LogicalNode::WatermarkAssigner { watermark, .. } => each(watermark),
             LogicalNode::Join { on, .. } => on.iter_mut().for_each(each),
+            LogicalNode::LookupJoin { on, .. } => on.iter_mut().for_each(each),
             LogicalNode::TemporalJoin { on, .. } => each(on),
             LogicalNode::Correlate {
                 call, condition, ..

@@ -8,6 +8,7 @@ use crate::plan::explain::{Explained, explain};
 use crate::plan::logical::LogicalPlan;
 use crate::plan::physical::SinkTarget;
 use crate::plan::rewrite::rewrite;
+use crate::plan::state_growth;
 use crate::sql::Statement;
 use crate::sql::ast::{Explain, Insert};
 
@@ -42,7 +43,17 @@ impl Session {
             }
             _ => return Err(not_explained()),
         };
-        Ok(StatementResult::Lines(explain(&all, &statement.details)))
+        let mut lines = explain(&all, &statement.details);
+        let plans = all.iter().map(|one| &one.physical);
+        let growth: Vec<_> = plans
+            .flat_map(|plan| state_growth::state_growth(plan, &self.config))
+            .collect();
+        if !growth.is_empty() {
+            lines.extend([String::new(), state_growth::HEADING.to_string()]);
+            lines.extend(state_growth::lines(&growth));
+            lines.push(format!("({})", state_growth::ADVICE));
+        }
+        Ok(StatementResult::Lines(lines))
     }
 
     fn explain_insert(&self, insert: &Insert) -> Result<Explained> {

@@ -11,6 +11,7 @@ use crate::expr::Expr;
 use crate::plan::binder::object_parts;
 use crate::plan::logical::LogicalPlan;
 use crate::plan::physical::{ConflictAction, SinkTarget, StreamPlan};
+use crate::plan::state_growth::{ADVICE, state_growth};
 use crate::plan::translate::Translator;
 use crate::runtime::job::Job;
 use crate::sql::Statement;
@@ -66,6 +67,9 @@ impl Session {
     }
 
     fn start(&self, inserts: Vec<PlannedInsert>) -> Result<InsertJob> {
+        for insert in &inserts {
+            self.warn_of_growth(&format!("INSERT INTO {}", insert.target), &insert.plan);
+        }
         let (plans, targets): (Vec<_>, Vec<_>) =
             inserts.into_iter().map(|i| (i.plan, i.target)).unzip();
         let mut translator = Translator::new(&self.config);
@@ -76,6 +80,16 @@ impl Session {
         let handle = Job::start(translator.finish(), config)?;
         let now_ms = self.context.clock.now_ms();
         Ok(InsertJob::new(name, now_ms, handle, place))
+    }
+
+    /// Says what of a plan that is about to run grows without end.
+    pub(super) fn warn_of_growth(&self, what: &str, plan: &StreamPlan) {
+        let growth = state_growth(plan, &self.config);
+        if growth.is_empty() {
+            return;
+        }
+        let lines = crate::plan::state_growth::lines(&growth).join("\n  ");
+        tracing::warn!("{what}: state grows without end; {ADVICE}\n  {lines}");
     }
 
     fn insert_target(&self, insert: &Insert) -> Result<Arc<TableDefinition>> {

@@ -26,6 +26,7 @@ pub struct Query {
 impl Session {
     pub(super) fn start_query(&self, plan: &LogicalPlan) -> Result<Query> {
         let stream = self.planner().plan_query(plan, true)?;
+        self.warn_of_growth("query", &stream);
         let mut config = self.job_config("query");
         self.add_query_checkpoints(&mut config)?;
         let (writers, reader) = collect(CAPACITY, &config.control);

@@ -8,6 +8,8 @@
 
 pub mod compare;
 pub mod diff;
+#[cfg(test)]
+mod properties;
 pub mod slt;
 pub mod suite;
 pub mod transcript;

@@ -27,6 +27,7 @@ use fancy_regex::Regex;
 use self::partition_commit::PartitionCommit;
 use self::sink::{FileSink, Guarantee, Rolling, Settings};
 use self::source::FileSource;
+use super::lookup::options::lookup_options;
 use super::options::{Options, missing_required, optional, refuse_unknown, required};
 use super::{Connector, OptionSpec, TableDescription, TableSink, TableSource};
 use crate::error::{Error, Result};
@@ -143,7 +144,8 @@ impl Connector for FilesystemConnector {
     }
 
     fn options(&self) -> Vec<OptionSpec> {
-        vec![
+        let mut options = lookup_options();
+        options.extend([
             required("path", "a folder, or for a source a file"),
             required("format", "format of the files"),
             optional(
@@ -217,7 +219,8 @@ impl Connector for FilesystemConnector {
                 "partition.time-extractor.timestamp-formatter",
                 "format of that time (yyyy-MM-dd HH:mm:ss)",
             ),
-        ]
+        ]);
+        options
     }
 
     fn source(&self, table: &TableDescription) -> Result<Arc<dyn TableSource>> {

@@ -9,6 +9,9 @@ use super::Layout;
 use super::listing::{DataFile, failed};
 use super::reader::FileReader;
 use crate::changelog::ChangelogMode;
+use crate::connectors::lookup::TableLookup;
+use crate::connectors::lookup::options::LookupSettings;
+use crate::connectors::options::Options;
 use crate::connectors::{
     SourceReader, SourceReaderFactory, SplitPosition, TableDescription, TableSource,
 };
@@ -62,6 +65,7 @@ pub(super) struct FileSource {
     interval: Option<Duration>,
     /// The declared metadata columns.
     metadata: Vec<(FileInfo, Column)>,
+    lookup: LookupSettings,
     clock: Arc<dyn Clock>,
 }
 
@@ -94,6 +98,7 @@ impl FileSource {
             format,
             interval,
             metadata,
+            lookup: LookupSettings::full_by_default(Options::of(table))?,
             clock,
         };
         // Types that the format cannot read are refused when the table is used, not when it runs.
@@ -172,6 +177,13 @@ impl TableSource for FileSource {
 
     fn max_parallelism(&self) -> usize {
         usize::MAX
+    }
+
+    fn lookup(self: Arc<Self>) -> Option<TableLookup> {
+        let mut columns = self.layout.physical.clone();
+        let metadata = self.metadata.iter().map(|(_, column)| column.clone());
+        columns.columns.extend(metadata);
+        Some(self.lookup.of_whole_table(self, columns))
     }
 
     fn readers(&self, projection: &[usize]) -> Result<Arc<dyn SourceReaderFactory>> {

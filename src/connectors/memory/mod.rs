@@ -8,10 +8,12 @@
 //! holds the table and what its readers have still to see, so a job goes on in another process too.
 //!
 //! - [`table`]: content and log of one table,
+//! - [`lookup`]: its rows by key, for lookup joins,
 //! - [`saved`]: its copy in a checkpoint,
 //! - [`source`]: its readers,
 //! - [`sink`]: its writers.
 
+mod lookup;
 mod saved;
 mod sink;
 mod source;
@@ -24,6 +26,7 @@ pub use self::table::MemoryTable;
 
 use self::sink::MemorySink;
 use self::source::MemorySource;
+use super::lookup::options::{LookupSettings, lookup_options};
 use super::options::{Options, optional, validate};
 use super::{Connector, OptionSpec, TableDescription, TableSink, TableSource};
 use crate::changelog::ChangelogMode;
@@ -115,7 +118,7 @@ impl Connector for MemoryConnector {
     }
 
     fn options(&self) -> Vec<OptionSpec> {
-        [
+        let own = [
             optional("name", "name of the content, shared by all tables with it"),
             optional(
                 "changelog-mode",
@@ -125,8 +128,8 @@ impl Connector for MemoryConnector {
         .map(|spec| OptionSpec {
             flink: false,
             ..spec
-        })
-        .into()
+        });
+        own.into_iter().chain(lookup_options()).collect()
     }
 
     fn source(&self, table: &TableDescription) -> Result<Arc<dyn TableSource>> {
@@ -141,6 +144,7 @@ impl Connector for MemoryConnector {
             content,
             mode,
             table.physical.clone(),
+            LookupSettings::none_by_default(Options::of(table))?,
         )))
     }
 

@@ -7,9 +7,12 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::lookup::MemoryLookup;
 use super::saved::Saved;
 use super::table::{Logged, MemoryTable, Next, Pin};
 use crate::changelog::ChangelogMode;
+use crate::connectors::lookup::TableLookup;
+use crate::connectors::lookup::options::LookupSettings;
 use crate::connectors::{
     SourcePoll, SourceReader, SourceReaderFactory, SplitPosition, TableSource,
 };
@@ -26,14 +29,21 @@ pub(super) struct MemorySource {
     table: Arc<MemoryTable>,
     mode: ChangelogMode,
     schema: Schema,
+    lookup: LookupSettings,
 }
 
 impl MemorySource {
-    pub(super) fn new(table: Arc<MemoryTable>, mode: ChangelogMode, schema: Schema) -> Self {
+    pub(super) fn new(
+        table: Arc<MemoryTable>,
+        mode: ChangelogMode,
+        schema: Schema,
+        lookup: LookupSettings,
+    ) -> Self {
         Self {
             table,
             mode,
             schema,
+            lookup,
         }
     }
 }
@@ -49,6 +59,12 @@ impl TableSource for MemorySource {
 
     fn supports_source_watermark(&self) -> bool {
         true
+    }
+
+    fn lookup(self: Arc<Self>) -> Option<TableLookup> {
+        let lookups = Arc::new(MemoryLookup(Arc::clone(&self.table)));
+        let columns = self.schema.clone();
+        Some(self.lookup.of_lookups(lookups, self, columns))
     }
 
     fn readers(&self, projection: &[usize]) -> Result<Arc<dyn SourceReaderFactory>> {

@@ -15,10 +15,11 @@ use arrow::datatypes::SchemaRef;
 use self::unnest::{unnest, unnest_multiset};
 use super::join::condition::{JoinCondition, LEFT};
 use super::{Operator, OperatorContext};
-use crate::changelog::{ChangeBatch, RowKind};
+use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::expr::eval::Compiled;
+use crate::functions::EvalContext;
 use crate::functions::table::TableFunctionRef;
 use crate::runtime::output::Output;
 use crate::types::{Schema, TypeKind};
@@ -162,22 +163,56 @@ impl Correlate {
         }
         Ok(called)
     }
-
-    /// The rows that fulfil the condition.
-    fn filter(&self, batch: &RecordBatch, called: CalledRows) -> Result<CalledRows> {
-        let Some(condition) = self.condition.as_ref().filter(|_| !called.calls.is_empty()) else {
-            return Ok(called);
-        };
-        let context = self.context.eval(called.calls.len(), self.watermark);
-        let holds = condition.evaluate(&context, |port, column| match port {
-            LEFT => Ok(take(batch.column(column), &called.calls, None)?),
-            _ => Ok(Arc::clone(&called.columns[column])),
-        })?;
-        called.filter(&holds)
-    }
 }
 
 impl CalledRows {
+    /// The rows that fulfil a condition together with the row of `batch` that they belong to.
+    pub(super) fn fulfilling(
+        self,
+        condition: &JoinCondition,
+        batch: &RecordBatch,
+        context: EvalContext,
+    ) -> Result<Self> {
+        if self.calls.is_empty() {
+            return Ok(self);
+        }
+        let context = EvalContext {
+            rows: self.calls.len(),
+            ..context
+        };
+        let holds = condition.evaluate(&context, |port, column| match port {
+            LEFT => Ok(take(batch.column(column), &self.calls, None)?),
+            _ => Ok(Arc::clone(&self.columns[column])),
+        })?;
+        self.filter(&holds)
+    }
+
+    /// Emits the rows behind those of `batch` that they belong to, with the kinds of these, at most
+    /// `size` at once.
+    pub(super) fn emit(
+        self,
+        batch: &ChangeBatch,
+        schema: &SchemaRef,
+        size: usize,
+        out: &mut Output<'_>,
+    ) -> Result<()> {
+        let size = size.max(1);
+        for start in (0..self.calls.len()).step_by(size) {
+            let len = size.min(self.calls.len() - start);
+            let calls = self.calls.slice(start, len);
+            let options = RecordBatchOptions::new().with_row_count(Some(len));
+            let of_batch = batch.rows().columns().iter();
+            let columns = of_batch
+                .map(|column| Ok(take(column, &calls, None)?))
+                .chain(self.columns.iter().map(|c| Ok(c.slice(start, len))))
+                .collect::<Result<Vec<_>>>()?;
+            let rows = RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?;
+            let kinds = calls.values().iter().map(|i| batch.kind(*i as usize));
+            out.emit(ChangeBatch::try_new(rows, kinds.collect())?)?;
+        }
+        Ok(())
+    }
+
     /// The rows for which `holds`.
     pub(super) fn filter(&self, holds: &BooleanArray) -> Result<Self> {
         let kept: UInt32Array = (0..)
@@ -230,30 +265,15 @@ impl CalledRows {
 impl Operator for Correlate {
     fn process(&mut self, _: usize, batch: ChangeBatch, out: &mut Output<'_>) -> Result<()> {
         let rows = batch.rows();
-        let mut called = self.filter(rows, self.call(rows)?)?;
+        let context = self.context.eval(rows.num_rows(), self.watermark);
+        let mut called = self.call(rows)?;
+        if let Some(condition) = &self.condition {
+            called = called.fulfilling(condition, rows, context)?;
+        }
         if self.left {
             called = called.pad(batch.len())?;
         }
-        let CalledRows { calls, columns } = called;
-        let options = RecordBatchOptions::new().with_row_count(Some(calls.len()));
-        let columns = rows
-            .columns()
-            .iter()
-            .map(|column| Ok(take(column, &calls, None)?))
-            .chain(columns.into_iter().map(Ok))
-            .collect::<Result<Vec<_>>>()?;
-        let rows = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
-        let kinds: Vec<RowKind> = calls
-            .values()
-            .iter()
-            .map(|i| batch.kind(*i as usize))
-            .collect();
-        let result = ChangeBatch::try_new(rows, kinds)?;
-        let size = self.context.batch_size.max(1);
-        for start in (0..result.len()).step_by(size) {
-            out.emit(result.slice(start, size.min(result.len() - start)))?;
-        }
-        Ok(())
+        called.emit(&batch, &self.schema, self.context.batch_size, out)
     }
 
     fn watermark(&mut self, watermark: i64, out: &mut Output<'_>) -> Result<()> {

@@ -3,6 +3,7 @@ use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::DataType as ArrowType;
 
 use super::*;
+use crate::changelog::RowKind;
 use crate::operators::testing::{context, schema};
 use crate::runtime::output::Emitted;
 use crate::types::text::RowPrinter;

@@ -8,6 +8,7 @@ mod rowtime;
 
 use self::proctime::{ProctimeFirst, ProctimeLast};
 use self::rowtime::{RowtimeFirst, RowtimeUpdating};
+use super::last_per_key::LastPerKey;
 use super::{Operator, OperatorContext};
 use crate::error::Result;
 use crate::types::Schema;
@@ -50,6 +51,8 @@ pub struct DeduplicateSpec {
     pub generate_insert: bool,
     /// `table.exec.state.ttl`, ms.
     pub ttl_ms: Option<i64>,
+    /// Rows of a bundle, when mini-batch is on.
+    pub mini_batch: Option<usize>,
 }
 
 /// Makes the operator for `spec`.
@@ -61,7 +64,13 @@ pub fn deduplicate(spec: &DeduplicateSpec, context: &OperatorContext) -> Result<
         (DeduplicateOrder::Proctime, Keep::FirstRow) => {
             Box::new(ProctimeFirst::new(spec, context)?)
         }
-        (DeduplicateOrder::Proctime, Keep::LastRow) => Box::new(ProctimeLast::new(spec, context)?),
+        (DeduplicateOrder::Proctime, Keep::LastRow) => {
+            let operator = ProctimeLast::new(spec, context)?;
+            match spec.mini_batch {
+                Some(size) => Box::new(LastPerKey::new(operator, &spec.schema, &spec.key, size)?),
+                None => Box::new(operator),
+            }
+        }
         (DeduplicateOrder::Rowtime(time), Keep::FirstRow) if spec.insert_only => {
             Box::new(RowtimeFirst::new(spec, time, context)?)
         }

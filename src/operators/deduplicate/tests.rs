@@ -15,6 +15,7 @@ fn spec(columns: &str, key: usize, order: DeduplicateOrder, keep: Keep) -> Dedup
         generate_update_before: keep == Keep::LastRow,
         generate_insert: true,
         ttl_ms: None,
+        mini_batch: None,
     }
 }
 

@@ -7,17 +7,43 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::take;
 use arrow::datatypes::SchemaRef;
 
-use super::LookupCache;
-use crate::connectors::lookup::{LookedUp, Lookup};
+use crate::connectors::lookup::{LookedUp, Lookup, PartialCache};
 use crate::error::Result;
 use crate::state::binary_row::{BinaryRowCodec, BinaryRows};
 use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable, grow};
 use crate::state::rows::{RowId, RowStore};
 use crate::types::{DataType, Schema};
 
+/// Lookups that remember what they found.
+pub(super) struct Cached {
+    cache: Cache,
+    lookup: Box<dyn Lookup>,
+}
+
+impl Cached {
+    /// Remembers what `lookup` finds by keys of types `keys`: rows of `table`.
+    pub(super) fn new(
+        options: PartialCache,
+        keys: &[DataType],
+        table: &Schema,
+        lookup: Box<dyn Lookup>,
+    ) -> Result<Self> {
+        Ok(Self {
+            cache: Cache::new(options, keys, table)?,
+            lookup,
+        })
+    }
+}
+
+impl Lookup for Cached {
+    fn lookup(&mut self, keys: &[ArrayRef], len: usize, now_ms: i64) -> Result<LookedUp> {
+        self.cache.look_up(keys, len, now_ms, self.lookup.as_mut())
+    }
+}
+
 /// A cache that forgets what was used least recently.
-pub(super) struct Cache {
-    options: LookupCache,
+struct Cache {
+    options: PartialCache,
     encoder: KeyEncoder,
     table: KeyTable,
     codec: BinaryRowCodec,
@@ -41,7 +67,7 @@ struct Entry {
 }
 
 impl Cache {
-    pub(super) fn new(options: LookupCache, keys: &[DataType], table: &Schema) -> Result<Self> {
+    fn new(options: PartialCache, keys: &[DataType], table: &Schema) -> Result<Self> {
         let encoder = KeyEncoder::new(keys)?;
         Ok(Self {
             options,
@@ -59,7 +85,7 @@ impl Cache {
     }
 
     /// The rows of keys without NULLs, from the cache where it has them.
-    pub(super) fn look_up(
+    fn look_up(
         &mut self,
         keys: &[ArrayRef],
         len: usize,

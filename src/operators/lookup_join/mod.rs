@@ -1,40 +1,68 @@
 //! The lookup join: every row is joined with what a table holds for its key at that moment.
-//! Stateless; kinds pass through.
+//!
+//! Kinds pass through. There are three ways to run it:
+//! - at once, on the task's thread: stateless,
+//! - [`asynchronous`]: lookups run on threads of their own while later rows arrive; what is in
+//!   flight is waited for before a barrier, so that there is no state either,
+//! - [`materialized`]: it remembers what each row was joined with, so that its withdrawal finds the
+//!   same rows when the table has changed meanwhile.
 
+mod asynchronous;
 mod cache;
+mod matcher;
+mod materialized;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
-use arrow::compute::take;
-use arrow::datatypes::SchemaRef;
-
-use self::cache::Cache;
-use super::correlate::CalledRows;
+use self::asynchronous::InFlight;
+use self::cache::Cached;
+use self::matcher::Matcher;
+use self::materialized::Materialized;
 use super::join::JoinType;
-use super::join::condition::{JoinCondition, LEFT};
-use super::{Operator, OperatorContext};
-use crate::changelog::{ChangeBatch, RowKind};
-use crate::connectors::lookup::{LookedUp, Lookup, LookupSource};
+use super::{Operator, OperatorContext, StateSize};
+use crate::changelog::ChangeBatch;
+use crate::connectors::lookup::{Lookup, LookupSource, PartialCache, Retry, Retrying};
 use crate::error::{Error, Result};
 use crate::expr::Expr;
-use crate::expr::eval::Compiled;
 use crate::runtime::output::Output;
+use crate::state::snapshot::{OperatorSnapshot, RestoreState};
 use crate::types::Schema;
 
-/// What is remembered of former lookups: the options `lookup.partial-cache.*`.
+/// How asynchronous lookups run: `table.exec.async-lookup.*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LookupCache {
-    /// Rows that are remembered at most.
-    pub max_rows: usize,
-    /// How long a key is remembered after it was looked up, ms.
-    pub expire_after_write_ms: Option<i64>,
-    /// How long a key is remembered after it was last used, ms.
-    pub expire_after_access_ms: Option<i64>,
-    /// Whether it is remembered that a key has no rows.
-    pub cache_missing_key: bool,
+pub struct AsyncLookup {
+    /// Whether rows come out in the order in which they came in.
+    pub ordered: bool,
+    /// Rows that are looked up at the same time, at most.
+    pub capacity: usize,
+    /// How long a lookup may take.
+    pub timeout: Duration,
+}
+
+/// What a table gives for a key, and what the join makes of it.
+#[derive(Debug, Clone)]
+pub struct LookupTable {
+    /// The table.
+    pub source: Arc<dyn LookupSource>,
+    /// For each column of the table that rows are found by: the value, over the input's columns, of
+    /// the column's type.
+    pub keys: Vec<(usize, Expr)>,
+    /// The columns of the table that are read.
+    pub projection: Vec<usize>,
+    /// The types of these columns.
+    pub columns: Schema,
+    /// What must hold of a row of the table, over the columns read.
+    pub filter: Option<Expr>,
+    /// The columns that the table has for the join, over the columns read; `None` when they are the
+    /// same.
+    pub computed: Option<Vec<Expr>>,
+    /// What is remembered of former lookups.
+    pub cache: Option<PartialCache>,
+    /// How often a missing key is asked for again.
+    pub retry: Option<Retry>,
 }
 
 /// A lookup join.
@@ -44,33 +72,53 @@ pub struct LookupJoinSpec {
     pub join_type: JoinType,
     /// Columns of the input.
     pub input: Schema,
-    /// The table.
-    pub source: Arc<dyn LookupSource>,
-    /// For each physical column of the table that rows are found by: the value, over the input's
-    /// columns, of the column's type.
-    pub keys: Vec<(usize, Expr)>,
-    /// The physical columns of the table that the result has.
-    pub projection: Vec<usize>,
-    /// The types of these columns.
-    pub table: Schema,
-    /// What else must hold of a pair, over the columns of the input, then those of the table.
+    /// The right side.
+    pub table: LookupTable,
+    /// Columns of the right side.
+    pub right: Schema,
+    /// What else must hold of a pair, over the columns of the input, then those of the right side.
     pub condition: Option<Expr>,
-    /// What is remembered of former lookups.
-    pub cache: Option<LookupCache>,
-    /// Columns of the result: those of the input, then those of the table.
+    /// Whether lookups run beside the task.
+    pub asynchronous: Option<AsyncLookup>,
+    /// Columns that tell rows of the input apart, when it is remembered what each was joined with.
+    pub materialize: Option<Vec<usize>>,
+    /// `table.exec.state.ttl` of what is remembered, ms.
+    pub ttl_ms: Option<i64>,
+    /// Columns of the result: those of the input, then those of the right side.
     pub output: Schema,
+}
+
+impl LookupJoinSpec {
+    /// The lookups of one thread.
+    fn open(&self) -> Result<Box<dyn Lookup>> {
+        let table = &self.table;
+        let columns: Vec<usize> = table.keys.iter().map(|(column, _)| *column).collect();
+        let mut lookup = table.source.open(&columns, &table.projection)?;
+        if let Some(retry) = table.retry {
+            lookup = Box::new(Retrying::new(lookup, retry));
+        }
+        if let Some(cache) = table.cache {
+            let keys: Vec<_> = table
+                .keys
+                .iter()
+                .map(|(_, e)| e.data_type.clone())
+                .collect();
+            lookup = Box::new(Cached::new(cache, &keys, &table.columns, lookup)?);
+        }
+        Ok(lookup)
+    }
 }
 
 /// The operator.
 pub struct LookupJoin {
-    lookup: Box<dyn Lookup>,
-    keys: Vec<Compiled>,
-    cache: Option<Cache>,
-    left: bool,
-    condition: Option<JoinCondition>,
-    schema: SchemaRef,
-    context: OperatorContext,
-    watermark: i64,
+    matcher: Matcher,
+    mode: Mode,
+}
+
+enum Mode {
+    AtOnce(Box<dyn Lookup>),
+    Asynchronous(Box<InFlight>),
+    Materialized(Box<dyn Lookup>, Box<Materialized>),
 }
 
 impl LookupJoin {
@@ -82,115 +130,90 @@ impl LookupJoin {
         if !matches!(spec.join_type, JoinType::Inner | JoinType::Left) {
             return Err(Error::internal("a lookup join is inner or left"));
         }
-        let environment = &context.environment;
-        let columns: Vec<usize> = spec.keys.iter().map(|(column, _)| *column).collect();
-        let keys = spec
-            .keys
-            .iter()
-            .map(|(_, value)| Compiled::new(value, environment))
-            .collect::<Result<_>>()?;
-        let condition = spec
-            .condition
-            .as_ref()
-            .map(|condition| JoinCondition::new(condition, &spec.input, &spec.table, environment))
-            .transpose()?;
-        let key_types: Vec<_> = spec.keys.iter().map(|(_, e)| e.data_type.clone()).collect();
-        let cache = spec
-            .cache
-            .map(|cache| Cache::new(cache, &key_types, &spec.table))
-            .transpose()?;
+        let mode = match (&spec.materialize, spec.asynchronous) {
+            (Some(key), _) => {
+                let state = Materialized::new(spec, key, context)?;
+                Mode::Materialized(spec.open()?, Box::new(state))
+            }
+            (None, Some(options)) => {
+                Mode::Asynchronous(Box::new(InFlight::new(spec, options, context)?))
+            }
+            (None, None) => Mode::AtOnce(spec.open()?),
+        };
         Ok(Self {
-            lookup: spec.source.open(&columns, &spec.projection)?,
-            keys,
-            cache,
-            left: spec.join_type == JoinType::Left,
-            condition,
-            schema: spec.output.to_arrow(),
-            context: context.clone(),
-            watermark: i64::MIN,
+            matcher: Matcher::new(spec, context)?,
+            mode,
         })
-    }
-
-    /// What the table holds for the rows, with the number of the row that each belongs to.
-    fn look_up(&mut self, batch: &RecordBatch) -> Result<CalledRows> {
-        let context = self.context.eval(batch.num_rows(), self.watermark);
-        let keys = self
-            .keys
-            .iter()
-            .map(|key| key.evaluate_array(batch, &context))
-            .collect::<Result<Vec<_>>>()?;
-        let nulls: Vec<_> = keys.iter().filter_map(|key| key.logical_nulls()).collect();
-        let len = batch.num_rows();
-        let complete = |row: u32| nulls.iter().all(|n| n.is_valid(row as usize));
-        // NULL equals nothing.
-        let rows: UInt32Array = (0..).take(len).filter(|row| complete(*row)).collect();
-        let keys = match rows.len() == len {
-            true => keys,
-            false => keys
-                .iter()
-                .map(|key| Ok(take(key, &rows, None)?))
-                .collect::<Result<Vec<ArrayRef>>>()?,
-        };
-        let now = context.now_ms;
-        let found = match &mut self.cache {
-            _ if rows.is_empty() => return Ok(nothing(&self.schema, batch.num_columns())),
-            Some(cache) => cache.look_up(&keys, rows.len(), now, self.lookup.as_mut())?,
-            None => self.lookup.lookup(&keys, rows.len(), now)?,
-        };
-        let LookedUp { keys, rows: table } = found;
-        let calls = keys.values().iter().map(|key| rows.value(*key as usize));
-        Ok(CalledRows {
-            calls: calls.collect(),
-            columns: table.columns().to_vec(),
-        })
-    }
-}
-
-/// No row of the table.
-fn nothing(schema: &SchemaRef, inputs: usize) -> CalledRows {
-    let fields = schema.fields().iter().skip(inputs);
-    CalledRows {
-        calls: UInt32Array::from(Vec::<u32>::new()),
-        columns: fields
-            .map(|field| arrow::array::new_empty_array(field.data_type()))
-            .collect(),
     }
 }
 
 impl Operator for LookupJoin {
     fn process(&mut self, _: usize, batch: ChangeBatch, out: &mut Output<'_>) -> Result<()> {
-        let rows = batch.rows();
-        let mut found = self.look_up(rows)?;
-        if let Some(condition) = self.condition.as_ref().filter(|_| !found.calls.is_empty()) {
-            let context = self.context.eval(found.calls.len(), self.watermark);
-            let holds = condition.evaluate(&context, |port, column| match port {
-                LEFT => Ok(take(rows.column(column), &found.calls, None)?),
-                _ => Ok(Arc::clone(&found.columns[column])),
-            })?;
-            found = found.filter(&holds)?;
+        match &mut self.mode {
+            Mode::AtOnce(lookup) => {
+                let found = self.matcher.look_up(&batch, lookup.as_mut())?;
+                self.matcher.emit(found, &batch, out)
+            }
+            Mode::Asynchronous(in_flight) => in_flight.process(batch, &self.matcher, out),
+            Mode::Materialized(lookup, state) => {
+                state.process(&batch, &self.matcher, lookup.as_mut(), out)
+            }
         }
-        if self.left {
-            found = found.pad(batch.len())?;
-        }
-        let CalledRows { calls, columns } = found;
-        let options = RecordBatchOptions::new().with_row_count(Some(calls.len()));
-        let columns = rows
-            .columns()
-            .iter()
-            .map(|column| Ok(take(column, &calls, None)?))
-            .chain(columns.into_iter().map(Ok))
-            .collect::<Result<Vec<_>>>()?;
-        let rows = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
-        let kinds: Vec<RowKind> = calls
-            .values()
-            .iter()
-            .map(|i| batch.kind(*i as usize))
-            .collect();
-        out.emit(ChangeBatch::try_new(rows, kinds)?)
     }
 
     fn watermark(&mut self, watermark: i64, out: &mut Output<'_>) -> Result<()> {
-        self.watermark = watermark;
+        self.matcher.watermark = watermark;
         out.watermark(watermark)
+    }
+
+    fn flush(&mut self, out: &mut Output<'_>) -> Result<()> {
+        match &mut self.mode {
+            Mode::Asynchronous(in_flight) => in_flight.complete(&self.matcher, out),
+            _ => Ok(()),
+        }
+    }
+
+    fn next_timer(&self) -> Option<i64> {
+        match &self.mode {
+            Mode::AtOnce(_) => None,
+            Mode::Asynchronous(in_flight) => in_flight.next_timer(),
+            Mode::Materialized(_, state) => state.next_timer(),
+        }
+    }
+
+    fn processing_time(&mut self, now_ms: i64, out: &mut Output<'_>) -> Result<()> {
+        match &mut self.mode {
+            Mode::AtOnce(_) => Ok(()),
+            Mode::Asynchronous(in_flight) => {
+                in_flight.seen_at(now_ms);
+                in_flight.emit_ready(&self.matcher, out)
+            }
+            Mode::Materialized(_, state) => {
+                state.sweep(now_ms);
+                Ok(())
+            }
+        }
+    }
+
+    fn snapshot(&mut self) -> Result<OperatorSnapshot> {
+        let mut snapshot = OperatorSnapshot::default();
+        if let Mode::Materialized(_, state) = &self.mode {
+            state.snapshot(&mut snapshot)?;
+        }
+        Ok(snapshot)
+    }
+
+    fn restore(&mut self, saved: RestoreState) -> Result<()> {
+        match &mut self.mode {
+            Mode::Materialized(_, state) => state.restore(&saved),
+            _ => Ok(()),
+        }
+    }
+
+    fn state_size(&self) -> StateSize {
+        match &self.mode {
+            Mode::Materialized(_, state) => state.state_size(),
+            _ => StateSize::default(),
+        }
     }
 }

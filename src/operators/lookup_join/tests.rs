@@ -1,9 +1,11 @@
 use std::sync::Mutex;
 
-use arrow::array::{AsArray, Int32Array, StringArray};
+use arrow::array::{ArrayRef, AsArray, Int32Array, RecordBatch, StringArray, UInt32Array};
 use arrow::datatypes::Int32Type;
 
 use super::*;
+use crate::connectors::lookup::LookedUp;
+use crate::operators::join::condition::JoinCondition;
 use crate::operators::testing::{Harness, schema};
 use crate::types::TypeKind;
 
@@ -44,18 +46,27 @@ impl Lookup for Lookups {
     }
 }
 
-fn spec(join_type: JoinType, source: Table) -> LookupJoinSpec {
-    let (input, table) = (schema("id INT, x INT"), schema("k INT, t STRING"));
+fn spec(join_type: JoinType, source: impl LookupSource + 'static) -> LookupJoinSpec {
+    let (input, right) = (schema("id INT, x INT"), schema("k INT, t STRING"));
     LookupJoinSpec {
         join_type,
-        source: Arc::new(source),
-        keys: vec![(0, Expr::column(1, TypeKind::Int.nullable()))],
-        projection: vec![0, 1],
+        table: LookupTable {
+            source: Arc::new(source),
+            keys: vec![(0, Expr::column(1, TypeKind::Int.nullable()))],
+            projection: vec![0, 1],
+            columns: right.clone(),
+            filter: None,
+            computed: None,
+            cache: None,
+            retry: None,
+        },
         condition: None,
-        cache: None,
-        output: input.join(&table),
+        asynchronous: None,
+        materialize: None,
+        ttl_ms: None,
+        output: input.join(&right),
         input,
-        table,
+        right,
     }
 }
 
@@ -63,7 +74,8 @@ fn harness(spec: LookupJoinSpec, conditional: bool) -> Harness {
     let output = spec.output.clone();
     let mut harness = Harness::new("id INT, x INT", "x INT", move |context| {
         let mut join = LookupJoin::new(&spec, context)?;
-        join.condition = conditional.then(|| JoinCondition::on_ints(0, 0, |id, k| id < k));
+        let condition = || JoinCondition::on_ints(0, 0, |id, k| id < k);
+        join.matcher.condition = conditional.then(condition);
         Ok(join)
     });
     harness.output = output;
@@ -109,13 +121,13 @@ fn rows_that_fail_the_condition_are_as_good_as_missing() {
 }
 
 /// The keys that are asked for, batch by batch.
-fn asked(cache: LookupCache, script: &str) -> Vec<Vec<i32>> {
+fn asked(cache: PartialCache, script: &str) -> Vec<Vec<i32>> {
     let table = Table::default();
     let log = Arc::clone(&table.0);
     let mut spec = spec(JoinType::Left, table);
-    spec.cache = Some(cache);
+    spec.table.cache = Some(cache);
     let cached = harness(spec.clone(), false).run(script);
-    spec.cache = None;
+    spec.table.cache = None;
     let asked = std::mem::take(&mut *log.lock().unwrap());
     assert_eq!(cached, harness(spec, false).run(script), "the same result");
     asked
@@ -123,7 +135,7 @@ fn asked(cache: LookupCache, script: &str) -> Vec<Vec<i32>> {
 
 #[test]
 fn a_cache_asks_for_a_key_once() {
-    let cache = LookupCache {
+    let cache = PartialCache {
         max_rows: 100,
         expire_after_write_ms: Some(5000),
         expire_after_access_ms: None,
@@ -131,7 +143,7 @@ fn a_cache_asks_for_a_key_once() {
     };
     let script = "+I|1|2\n+I|1|9\n+I|1|2\n@time 10\n+I|1|9\n+I|1|3\n@time 5000\n+I|1|2\n+I|1|3";
     assert_eq!(asked(cache, script), [vec![2, 9], vec![3], vec![2]]);
-    let forgets_missing = LookupCache {
+    let forgets_missing = PartialCache {
         cache_missing_key: false,
         ..cache
     };
@@ -139,7 +151,7 @@ fn a_cache_asks_for_a_key_once() {
         asked(forgets_missing, "+I|1|9\n@time 1\n+I|1|9\n+I|1|2"),
         [vec![9], vec![9, 2]]
     );
-    let small = LookupCache {
+    let small = PartialCache {
         max_rows: 3,
         ..cache
     };
@@ -149,5 +161,166 @@ fn a_cache_asks_for_a_key_once() {
             "+I|1|2\n@time 1\n+I|1|3\n@time 2\n+I|1|3\n@time 3\n+I|1|2"
         ),
         [vec![2], vec![3], vec![2]]
+    );
+}
+
+#[test]
+fn lookups_beside_the_task_give_the_same_rows_in_order() {
+    let options = AsyncLookup {
+        ordered: true,
+        capacity: 3,
+        timeout: Duration::from_secs(60),
+    };
+    for (join_type, cached) in [
+        (JoinType::Inner, false),
+        (JoinType::Left, false),
+        (JoinType::Left, true),
+    ] {
+        let script = format!("{SCRIPT}\n+I|4|1\n+I|5|2\n+I|6|1\n+I|7|\\N\n@end");
+        let mut spec = spec(join_type, Table::default());
+        let at_once = harness(spec.clone(), false).run(&script);
+        spec.asynchronous = Some(options);
+        spec.table.cache = cached.then_some(PartialCache {
+            max_rows: 2,
+            expire_after_write_ms: None,
+            expire_after_access_ms: None,
+            cache_missing_key: true,
+        });
+        harness(spec.clone(), false).check(&script, &at_once);
+        spec.asynchronous = Some(AsyncLookup {
+            ordered: false,
+            ..options
+        });
+        let sorted = |text: &str| {
+            let mut lines: Vec<_> = text.lines().map(str::to_string).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(sorted(&harness(spec, false).run(&script)), sorted(&at_once));
+    }
+}
+
+/// Never answers.
+#[derive(Debug)]
+struct Stuck;
+
+impl LookupSource for Stuck {
+    fn open(&self, _: &[usize], _: &[usize]) -> Result<Box<dyn Lookup>> {
+        Ok(Box::new(Self))
+    }
+}
+
+impl Lookup for Stuck {
+    fn lookup(&mut self, _: &[ArrayRef], _: usize, _: i64) -> Result<LookedUp> {
+        std::thread::park();
+        Err(Error::internal("woken"))
+    }
+}
+
+#[test]
+fn a_lookup_that_takes_too_long_fails_the_job() {
+    let mut spec = spec(JoinType::Left, Stuck);
+    spec.asynchronous = Some(AsyncLookup {
+        ordered: true,
+        capacity: 3,
+        timeout: Duration::from_millis(1),
+    });
+    let answer = harness(spec, false).run("+I|1|2\n@end");
+    assert!(answer.contains("timed out"), "{answer}");
+}
+
+/// A table that loses a row each time it is asked: first key k has k rows, then k - 1, and so on.
+#[derive(Debug, Default)]
+struct Shrinking(Arc<Mutex<u32>>);
+
+impl LookupSource for Shrinking {
+    fn open(&self, _: &[usize], _: &[usize]) -> Result<Box<dyn Lookup>> {
+        Ok(Box::new(Self(Arc::clone(&self.0))))
+    }
+}
+
+impl Lookup for Shrinking {
+    fn lookup(&mut self, keys: &[ArrayRef], len: usize, now_ms: i64) -> Result<LookedUp> {
+        let mut found = Lookups(Arc::default()).lookup(keys, len, now_ms)?;
+        let mut asked = self.0.lock().unwrap();
+        let kept = found.rows.num_rows().saturating_sub(*asked as usize);
+        *asked += 1;
+        found.rows = found.rows.slice(0, kept);
+        found.keys = found.keys.slice(0, kept);
+        Ok(found)
+    }
+}
+
+#[test]
+fn a_withdrawal_gives_what_the_row_was_joined_with() {
+    let script = "+I|1|3
+        @time 1
+        -U|1|3
+        +U|1|2
+        @time 2
+        -D|1|2
+        -D|7|7";
+    let with = |key: &[usize], join_type| {
+        let mut spec = spec(join_type, Shrinking::default());
+        spec.materialize = Some(key.to_vec());
+        harness(spec, false).run(script)
+    };
+    let inner = "+I[1, 3, 3, 3-0]
++I[1, 3, 3, 3-1]
++I[1, 3, 3, 3-2]
+-U[1, 3, 3, 3-0]
+-U[1, 3, 3, 3-1]
+-U[1, 3, 3, 3-2]
++U[1, 2, 2, 2-0]
+-D[1, 2, 2, 2-0]";
+    for key in [&[0][..], &[0, 1]] {
+        assert_eq!(with(key, JoinType::Inner).trim(), inner);
+        assert_eq!(with(key, JoinType::Left).trim(), inner);
+    }
+}
+
+#[test]
+fn what_was_joined_survives_a_restart_and_counts_equal_rows() {
+    for key in [&[0][..], &[0, 1]] {
+        let mut spec = spec(JoinType::Left, Table::default());
+        spec.materialize = Some(key.to_vec());
+        harness(spec, false).check(
+            "+I|1|2
+            +I|2|9
+            +I|3|1
+            -U|1|2
+            +U|1|1
+            -D|2|9
+            -D|2|9
+            -D|1|1
+            -D|3|1",
+            "+I[1, 2, 2, 2-0]
+            +I[1, 2, 2, 2-1]
+            +I[2, 9, null, null]
+            +I[3, 1, 1, 1-0]
+            -U[1, 2, 2, 2-0]
+            -U[1, 2, 2, 2-1]
+            +U[1, 1, 1, 1-0]
+            -D[2, 9, null, null]
+            -D[1, 1, 1, 1-0]
+            -D[3, 1, 1, 1-0]",
+        );
+    }
+    let mut spec = spec(JoinType::Inner, Table::default());
+    spec.materialize = Some(vec![0, 1]);
+    harness(spec, false).check(
+        "+I|1|1\n+I|1|1\n-D|1|1\n-D|1|1\n-D|1|1",
+        "+I[1, 1, 1, 1-0]\n+I[1, 1, 1, 1-0]\n-D[1, 1, 1, 1-0]\n-D[1, 1, 1, 1-0]",
+    );
+}
+
+#[test]
+fn what_was_joined_is_forgotten_after_its_time() {
+    let mut spec = spec(JoinType::Inner, Table::default());
+    spec.materialize = Some(vec![0]);
+    spec.ttl_ms = Some(1000);
+    harness(spec, false).check(
+        "+I|1|1\n+I|2|1\n@time 999\n-D|2|1\n@time 1000\n-D|1|1\n@time 9000",
+        "+I[1, 1, 1, 1-0]\n+I[2, 1, 1, 1-0]\n-D[2, 1, 1, 1-0]",
     );
 }

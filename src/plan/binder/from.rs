@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr};
 use crate::functions::refused::refusal;
 use crate::plan::logical::{JoinKind, LogicalNode, LogicalPlan, TableCall};
-use crate::types::{Column, Schema, TypeKind};
+use crate::types::{Column, Schema, TimeAttribute, TypeKind};
 
 /// A bound relation: its plan, and the names that it brings.
 pub(super) struct Relation<'p> {
@@ -583,18 +583,26 @@ impl Binder<'_> {
         let on = self.fold(on)?;
         let scope = nullable_scope(scope, width, kind);
         let schema = join_schema(&left.plan.schema, &right.plan.schema, kind);
-        let lookup_hint = name.and_then(|n| self.lookup_hint(&n)).unwrap_or_default();
-        let plan = LogicalPlan::new(
+        let time = left.plan.schema.columns[time_column].time;
+        let (left, right) = (Box::new(left.plan), Box::new(right.plan));
+        let node = if time == Some(TimeAttribute::Proctime) {
+            LogicalNode::LookupJoin {
+                left,
+                right,
+                kind,
+                on: Some(on),
+                hint: name.and_then(|n| self.lookup_hint(&n)).unwrap_or_default(),
+            }
+        } else {
             LogicalNode::TemporalJoin {
-                left: Box::new(left.plan),
-                right: Box::new(right.plan),
+                left,
+                right,
                 kind,
                 time_column,
                 on,
-                lookup_hint,
-            },
-            schema,
-        );
+            }
+        };
+        let plan = LogicalPlan::new(node, schema);
         Ok(Relation { plan, scope })
     }
 }

@@ -51,7 +51,7 @@ impl Binder<'_> {
         parent: Option<&Scope<'_>>,
     ) -> Result<BoundSelect> {
         let (mut plan, scope) = self.bind_from(&select.from, parent)?;
-        self.check_ttl_hints(&scope)?;
+        self.check_table_hints(&scope)?;
         if let Some(condition) = &select.selection {
             plan = self.apply_where(plan, condition, &scope)?;
         }

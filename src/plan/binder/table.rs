@@ -232,20 +232,19 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Refuses a `STATE_TTL` for what is no table of the block.
-    pub(super) fn check_ttl_hints(&self, scope: &Scope<'_>) -> Result<()> {
-        let Some(hints) = self.ttl_hints.last() else {
-            return Ok(());
-        };
-        let unknown: Vec<_> = hints
-            .keys()
-            .filter(|name| {
-                !scope
-                    .columns
-                    .iter()
-                    .any(|c| c.qualifier.last() == Some(*name))
+    /// Refuses a `STATE_TTL` or `LOOKUP` for what is no table of the block.
+    pub(super) fn check_table_hints(&self, scope: &Scope<'_>) -> Result<()> {
+        let ttl = self.ttl_hints.last().into_iter().flat_map(BTreeMap::keys);
+        let lookup = self.lookup_hints.last().into_iter();
+        let lookup = lookup.flat_map(BTreeMap::keys);
+        let unknown: Vec<_> = ttl
+            .map(|name| (name, "STATE_TTL"))
+            .chain(lookup.map(|name| (name, "LOOKUP")))
+            .filter(|(name, _)| {
+                let mut columns = scope.columns.iter();
+                !columns.any(|c| c.qualifier.last() == Some(*name))
             })
-            .map(|name| format!("`{name}` in `STATE_TTL`"))
+            .map(|(name, hint)| format!("`{name}` in `{hint}`"))
             .collect();
         if unknown.is_empty() {
             return Ok(());

@@ -112,6 +112,11 @@ fn line(plan: &LogicalPlan) -> String {
             condition(on.as_ref(), &inputs),
             kind.name()
         ),
+        LogicalNode::LookupJoin { kind, on, .. } => format!(
+            "LogicalLookupJoin(condition=[{}], joinType=[{}])",
+            condition(on.as_ref(), &inputs),
+            kind.name()
+        ),
         LogicalNode::TemporalJoin {
             kind,
             time_column,

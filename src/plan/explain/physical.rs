@@ -8,7 +8,7 @@ use crate::operators::rank::RankStrategy;
 use crate::operators::windowing::{WindowKind, Windowing};
 use crate::plan::logical::{RankEnd, SortKey, TableCall};
 use crate::plan::match_recognize::{MatchSpec, SkipStrategy};
-use crate::plan::physical::{StreamNode, StreamPlan};
+use crate::plan::physical::{StreamNode, StreamPlan, explain_lookup_join};
 
 /// The tree of a plan, one node a line; with `modes`, each line ends with its changelog mode.
 #[must_use]
@@ -100,6 +100,9 @@ pub(super) fn exchanges(plan: &StreamPlan) -> Vec<Option<String>> {
             vec![by(plan.input(), keys)]
         }
         StreamNode::Match { spec } => vec![by(plan.input(), &spec.partition)],
+        StreamNode::LookupJoin(node) if node.shuffle => {
+            vec![node.spread_by().and_then(|keys| by(plan.input(), &keys))]
+        }
         StreamNode::TemporalSort { .. } => vec![by(plan.input(), &[])],
         _ => Vec::new(),
     }
@@ -315,6 +318,7 @@ pub fn line(plan: &StreamPlan) -> String {
             window(windowing),
             select(plan)
         ),
+        StreamNode::LookupJoin(node) => explain_lookup_join(plan, node, join_name(node.join_type)),
         StreamNode::TemporalJoin { join_type, .. } => {
             format!(
                 "joinType=[{}], select=[{}]",

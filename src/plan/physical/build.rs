@@ -38,7 +38,21 @@ impl<'a> Planner<'a> {
     /// When an operator does not take what its input gives, or a source cannot be made.
     pub fn plan_query(&self, plan: &LogicalPlan, updates_before: bool) -> Result<StreamPlan> {
         let built = self.build_root(plan)?;
-        Ok(super::changelog::settle(built, updates_before))
+        let plan = super::changelog::settle(built, updates_before);
+        self.resolve_nondeterminism(plan, updates_before)
+    }
+
+    /// Applies the strategy TRY_RESOLVE, if it is set.
+    pub(super) fn resolve_nondeterminism(
+        &self,
+        plan: StreamPlan,
+        complete: bool,
+    ) -> Result<StreamPlan> {
+        let key = "table.optimizer.non-deterministic-update.strategy";
+        match self.config.is(key, "TRY_RESOLVE") {
+            true => super::nondeterminism::resolve(plan, complete),
+            false => Ok(plan),
+        }
     }
 
     /// The operators of a whole query, its scans asked for no more than it reads.
@@ -200,13 +214,22 @@ impl<'a> Planner<'a> {
                 let input = self.build(input)?;
                 self.build_group_window_aggregate(input, window, keys, calls, schema)
             }
+            LogicalNode::LookupJoin {
+                left,
+                right,
+                kind,
+                on,
+                hint,
+            } => {
+                let left = self.build(left)?;
+                self.build_lookup_join(left, right, *kind, on.as_ref(), hint, schema)
+            }
             LogicalNode::TemporalJoin {
                 left,
                 right,
                 kind,
                 time_column,
                 on,
-                ..
             } => {
                 let left = self.build(left)?;
                 let right = self.build(right)?;
@@ -524,7 +547,7 @@ pub(crate) fn describe(
     })
 }
 
-fn check_metadata(
+pub(super) fn check_metadata(
     table: &TableDefinition,
     known: &[(String, crate::types::DataType)],
 ) -> Result<()> {

@@ -51,6 +51,7 @@ fn can_omit(plan: &StreamPlan) -> bool {
             fits(&plan.inputs[0], &left.keys) && fits(&plan.inputs[1], &right.keys)
         }
         StreamNode::TemporalJoin { .. } => can_omit(&plan.inputs[0]),
+        StreamNode::LookupJoin(node) => node.keeps_rows() && can_omit(plan.input()),
         StreamNode::Union
         | StreamNode::WatermarkAssigner { .. }
         | StreamNode::Correlate { .. }
@@ -130,6 +131,7 @@ fn visit(plan: StreamPlan, needed: bool) -> StreamPlan {
         }
         StreamNode::WatermarkAssigner { .. }
         | StreamNode::Correlate { .. }
+        | StreamNode::LookupJoin(_)
         | StreamNode::WindowTableFunction { .. }
         | StreamNode::Expand { .. } => {
             let input = visit(only(inputs), needed);
@@ -239,6 +241,7 @@ fn makes_updates(plan: &StreamPlan) -> bool {
             | StreamNode::Union
             | StreamNode::Expand { .. }
             | StreamNode::Correlate { .. }
+            | StreamNode::LookupJoin(_)
             | StreamNode::WatermarkAssigner { .. }
             | StreamNode::DropUpdateBefore
     )

@@ -72,6 +72,11 @@ pub(super) fn is_subset(a: &[usize], b: &[usize]) -> bool {
     a.iter().all(|x| b.contains(x))
 }
 
+/// Whether both have the same columns, in any order.
+pub(super) fn is_same_set(a: &[usize], b: &[usize]) -> bool {
+    a.len() == b.len() && is_subset(a, b)
+}
+
 /// The keys that hold all of `columns`: those that survive an exchange by `columns`.
 pub(super) fn behind_exchange(keys: &[Key], columns: &[usize]) -> Vec<Key> {
     keys.iter()
@@ -81,7 +86,7 @@ pub(super) fn behind_exchange(keys: &[Key], columns: &[usize]) -> Vec<Key> {
 }
 
 /// The upsert keys of a plan's output.
-pub(super) fn upsert_keys(plan: &StreamPlan) -> Vec<Key> {
+pub(crate) fn upsert_keys(plan: &StreamPlan) -> Vec<Key> {
     match &plan.node {
         StreamNode::Calc { projection, .. } => {
             through_projection(&upsert_keys(plan.input()), projection)
@@ -90,6 +95,7 @@ pub(super) fn upsert_keys(plan: &StreamPlan) -> Vec<Key> {
         | StreamNode::DropUpdateBefore
         | StreamNode::ConstraintEnforcer
         | StreamNode::ChangelogNormalize { .. } => upsert_keys(plan.input()),
+        StreamNode::LookupJoin(node) if node.unique => upsert_keys(plan.input()),
         StreamNode::Join { left, right, .. } => {
             let (l, r) = (&plan.inputs[0], &plan.inputs[1]);
             let left_keys = behind_exchange(&upsert_keys(l), &left.keys);

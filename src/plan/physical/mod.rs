@@ -8,6 +8,8 @@ mod build;
 mod changelog;
 mod join;
 mod keys;
+mod lookup_join;
+mod nondeterminism;
 mod over;
 mod rank;
 mod sink;
@@ -22,6 +24,9 @@ pub use build::Planner;
 pub(crate) use build::describe;
 pub(crate) use changelog::describe as describe_updates;
 pub use keys::Key;
+pub(crate) use keys::upsert_keys;
+pub use lookup_join::LookupJoinNode;
+pub(crate) use lookup_join::explain as explain_lookup_join;
 pub use sink::{ConflictAction, SinkTarget};
 
 use crate::catalog::TableDefinition;
@@ -190,6 +195,8 @@ pub enum StreamNode {
         /// What else must hold of a pair.
         condition: Option<Expr>,
     },
+    /// `LookupJoin`.
+    LookupJoin(Box<LookupJoinNode>),
     /// `WindowRank`.
     WindowRank {
         /// Column of the window's end.
@@ -352,6 +359,7 @@ impl StreamNode {
             Self::IntervalJoin { .. } => "IntervalJoin",
             Self::WindowJoin { .. } => "WindowJoin",
             Self::TemporalJoin { .. } => "TemporalJoin",
+            Self::LookupJoin(_) => "LookupJoin",
             Self::WindowRank { .. } => "WindowRank",
             Self::WindowDeduplicate { .. } => "WindowDeduplicate",
             Self::Correlate { .. } => "Correlate",

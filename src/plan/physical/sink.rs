@@ -5,7 +5,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::build::{describe as describe_table, pass_through};
-use super::keys::{Key, is_subset, upsert_keys};
+use super::keys::{Key, is_same_set, is_subset, upsert_keys};
 use super::{Planner, StreamNode, StreamPlan, changelog};
 use crate::catalog::{ColumnKind, TableDefinition};
 use crate::changelog::ChangelogMode;
@@ -69,7 +69,8 @@ impl Planner<'_> {
         let keys = upsert_keys(&built);
         let action = self.conflict_action(target, &built, &primary_key, &keys, accepted)?;
         // a sink whose key is not exactly the query's upsert key needs the old rows to delete them
-        let same_key = primary_key.is_empty() || keys.iter().any(|key| same_set(key, &primary_key));
+        let same_key =
+            primary_key.is_empty() || keys.iter().any(|key| is_same_set(key, &primary_key));
         let needs_before = accepted.update_before || !same_key;
         let mut plan = changelog::settle(built, needs_before || !upsert);
         let enforcer = crate::plan::translate::constraint_spec(&plan.schema, table, self.config);
@@ -92,7 +93,7 @@ impl Planner<'_> {
                 unique_keys,
             };
         }
-        Ok(StreamPlan {
+        let plan = StreamPlan {
             node: StreamNode::Sink {
                 table: Arc::clone(table),
                 sink,
@@ -102,7 +103,8 @@ impl Planner<'_> {
             mode: plan.mode,
             unique_keys: Vec::new(),
             inputs: vec![plan],
-        })
+        };
+        self.resolve_nondeterminism(plan, false)
     }
 
     /// Whether changes have to be materialized by the sink's key, and how conflicts are settled.
@@ -164,10 +166,6 @@ impl Planner<'_> {
              CONFLICT DO ERROR (fail) or ON CONFLICT DO NOTHING (keep the first row) to the INSERT",
         ))
     }
-}
-
-fn same_set(a: &[usize], b: &[usize]) -> bool {
-    a.len() == b.len() && is_subset(a, b)
 }
 
 fn check_mode(

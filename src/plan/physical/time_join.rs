@@ -13,7 +13,7 @@ use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::plan::binder::and;
 use crate::plan::logical::JoinKind;
 use crate::plan::rewrite::split;
-use crate::types::{Schema, TimeAttribute};
+use crate::types::Schema;
 
 /// The bounds of an interval join: `lower <= left time - right time <= upper`, ms.
 #[derive(Debug, Clone, Copy)]
@@ -274,12 +274,6 @@ impl Planner<'_> {
         on: Expr,
         schema: Schema,
     ) -> Result<StreamPlan> {
-        if left.schema.columns[time_column].time == Some(TimeAttribute::Proctime) {
-            return Err(
-                Error::plan("Processing-time temporal join is not supported yet.")
-                    .hint("use the row time of the left table, or a lookup table on the right"),
-            );
-        }
         let Some(right_time) = right.schema.columns.iter().position(|c| c.is_rowtime()) else {
             return Err(Error::plan(
                 "Event-Time Temporal Table Join requires both primary key and row time attribute in \

@@ -1,6 +1,7 @@
 //! Windows: which columns tell of them, and the aggregates that use them.
 
 use super::build::{calc, identity};
+use super::keys::is_same_set;
 use super::{Planner, StreamNode, StreamPlan};
 use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result};
@@ -395,7 +396,8 @@ fn from_time(
             time, partition, ..
         } => {
             let width = plan.input().schema.len();
-            if used.iter().any(|i| *i >= width) || !same_columns(partition, groups) {
+            let fits = partition.is_empty() || is_same_set(partition, groups);
+            if used.iter().any(|i| *i >= width) || !fits {
                 return None;
             }
             let map = (0..plan.schema.len())
@@ -424,7 +426,7 @@ fn from_time(
             }
             let grouped: Option<Vec<usize>> =
                 groups.iter().map(|g| projection[*g].as_column()).collect();
-            if !partition.is_empty() && !same_columns(partition, &grouped?) {
+            if !partition.is_empty() && !is_same_set(partition, &grouped?) {
                 return None;
             }
             if partition.is_empty() && is_session(function) && !groups.is_empty() {
@@ -480,8 +482,4 @@ fn is_session(plan: &StreamPlan) -> bool {
         StreamNode::WindowTableFunction { windowing, .. }
             if matches!(windowing.kind, WindowKind::Session { .. })
     )
-}
-
-fn same_columns(a: &[usize], b: &[usize]) -> bool {
-    a.is_empty() || (a.len() == b.len() && a.iter().all(|x| b.contains(x)))
 }

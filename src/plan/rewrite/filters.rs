@@ -2,6 +2,7 @@
 //! Top-N.
 
 use datafusion::common::ScalarValue;
+use indexmap::IndexMap;
 
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::plan::binder::{and, join_schema};
@@ -40,6 +41,13 @@ fn push(plan: LogicalPlan, mut conjuncts: Vec<Expr>) -> LogicalPlan {
             on,
             ttl,
         } => push_join(*left, *right, kind, on, ttl, conjuncts),
+        LogicalNode::LookupJoin {
+            left,
+            right,
+            kind,
+            on,
+            hint,
+        } => push_lookup_join(*left, *right, kind, on, hint, conjuncts),
         LogicalNode::Union { inputs } => {
             let inputs = inputs
                 .into_iter()
@@ -226,6 +234,54 @@ fn push_join(
         kind,
         on,
         ttl,
+    };
+    filtered(LogicalPlan::new(node, schema), stay)
+}
+
+/// Conditions on the left side go below a lookup join; of an inner one all become its condition.
+fn push_lookup_join(
+    left: LogicalPlan,
+    right: LogicalPlan,
+    mut kind: JoinKind,
+    on: Option<Expr>,
+    hint: IndexMap<String, String>,
+    conjuncts: Vec<Expr>,
+) -> LogicalPlan {
+    let width = left.schema.len();
+    if conjuncts.iter().any(|c| rejects_nulls(c, &|i| i >= width)) {
+        kind = JoinKind::Inner;
+    }
+    let on_left = |c: &Expr| {
+        let columns = c.columns();
+        !columns.is_empty() && columns.iter().all(|i| *i < width)
+    };
+    let (mut to_left, mut stay, mut condition) = (Vec::new(), Vec::new(), Vec::new());
+    for c in conjuncts {
+        match c.is_deterministic() {
+            true if on_left(&c) => to_left.push(c),
+            true if kind == JoinKind::Inner => condition.push(c),
+            _ => stay.push(c),
+        }
+    }
+    for c in on.map(split).unwrap_or_default() {
+        if is_true(&c) {
+            continue;
+        }
+        if kind == JoinKind::Inner && c.is_deterministic() && on_left(&c) {
+            to_left.push(c);
+        } else {
+            condition.push(c);
+        }
+    }
+    let left = push(left, to_left);
+    let right = push(right, Vec::new());
+    let schema = join_schema(&left.schema, &right.schema, kind);
+    let node = LogicalNode::LookupJoin {
+        left: Box::new(left),
+        right: Box::new(right),
+        kind,
+        on: (!condition.is_empty()).then(|| and(condition)),
+        hint,
     };
     filtered(LogicalPlan::new(node, schema), stay)
 }

@@ -199,13 +199,31 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
             };
             (LogicalPlan::new(node, schema), output)
         }
+        LogicalNode::LookupJoin {
+            left,
+            right,
+            kind,
+            on,
+            hint,
+        } => {
+            let columns = with(needed, on.iter().flat_map(Expr::columns));
+            let (left, right, map) = prune_sides(*left, *right, &columns);
+            let schema = kept_schema(&schema, &map);
+            let node = LogicalNode::LookupJoin {
+                left: Box::new(left),
+                right: Box::new(right),
+                kind,
+                on: on.map(|e| map.expr(e)),
+                hint,
+            };
+            (LogicalPlan::new(node, schema), map)
+        }
         LogicalNode::TemporalJoin {
             left,
             right,
             kind,
             time_column,
             on,
-            lookup_hint,
         } => {
             // the versioned side keeps its key and its time attribute
             let width = left.schema.len();
@@ -228,7 +246,6 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
                 kind,
                 time_column: map.at(time_column),
                 on: map.expr(on),
-                lookup_hint,
             };
             (LogicalPlan::new(node, schema), map)
         }

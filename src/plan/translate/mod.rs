@@ -13,7 +13,7 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use self::identity::Identities;
 use self::share::Sharing;
 use super::logical::{self, SortKey};
-use super::physical::{ConflictAction, JoinSide, StreamNode, StreamPlan};
+use super::physical::{ConflictAction, JoinSide, StreamNode, StreamPlan, upsert_keys};
 use crate::aggregates;
 use crate::catalog::TableDefinition;
 use crate::config::Configuration;
@@ -35,6 +35,8 @@ use crate::operators::drop_update_before::DropUpdateBefore;
 use crate::operators::expand::{Expand, ExpandSet, ExpandSpec};
 use crate::operators::group_aggregate::{GroupAggregate, GroupAggregateSpec, MiniBatch};
 use crate::operators::join::{BundleLimits, Join, JoinInput, JoinSpec};
+use crate::operators::last_per_key::LastPerKey;
+use crate::operators::lookup_join::{LookupJoin, LookupJoinSpec};
 use crate::operators::match_recognize::{MatchRecognize, MatchRecognizeSpec};
 use crate::operators::over_aggregate::{OverAggregateSpec, over_aggregate};
 use crate::operators::rank::{Rank, RankEnd, RankSpec, SortColumn};
@@ -216,12 +218,13 @@ impl<'a> Translator<'a> {
                     .unwrap_or(1);
                 let edges = inputs
                     .into_iter()
-                    .map(|from| {
+                    .zip(&plan.inputs)
+                    .map(|(from, input)| {
                         let same = self.graph.vertex(from).parallelism == parallelism;
                         let distribution = if same {
                             Distribution::Forward
                         } else {
-                            Distribution::Rebalance
+                            spread(input)
                         };
                         Input {
                             from,
@@ -394,6 +397,20 @@ impl<'a> Translator<'a> {
                 };
                 factory(move |context| Ok(Box::new(Join::new(spec.clone(), context)?)))
             }
+            StreamNode::LookupJoin(node) => {
+                let spec = LookupJoinSpec {
+                    join_type: node.join_type,
+                    input: input.schema.clone(),
+                    table: node.lookup.clone(),
+                    right: node.right.clone(),
+                    condition: node.condition.clone(),
+                    asynchronous: node.asynchronous,
+                    materialize: node.materialize.clone(),
+                    ttl_ms: self.config.state_ttl(),
+                    output: plan.schema.clone(),
+                };
+                factory(move |context| Ok(Box::new(LookupJoin::new(&spec, context)?)))
+            }
             StreamNode::Correlate {
                 call,
                 kind,
@@ -483,6 +500,7 @@ impl<'a> Translator<'a> {
                         true,
                     ),
                     ttl_ms: self.config.state_ttl(),
+                    mini_batch: self.config.mini_batch().map(|(size, _)| size),
                 };
                 factory(move |context| deduplicate(&spec, context))
             }
@@ -515,7 +533,16 @@ impl<'a> Translator<'a> {
                     generate_update_before: updates_before,
                     ttl_ms: self.config.state_ttl(),
                 };
-                factory(move |context| Ok(Box::new(ChangelogNormalize::new(&spec, context)?)))
+                let mini_batch = self.config.mini_batch();
+                factory(move |context| {
+                    let operator = ChangelogNormalize::new(&spec, context)?;
+                    Ok(match mini_batch {
+                        Some((size, _)) => {
+                            Box::new(LastPerKey::new(operator, &spec.schema, &spec.key, size)?)
+                        }
+                        None => Box::new(operator) as Box<dyn Operator>,
+                    })
+                })
             }
             StreamNode::DropUpdateBefore => factory(move |_| Ok(Box::new(DropUpdateBefore))),
             StreamNode::ConstraintEnforcer => {
@@ -588,6 +615,17 @@ impl<'a> Translator<'a> {
     }
 }
 
+/// How the rows of a plan are spread over more subtasks, whoever reads them: the changes of one row
+/// keep their order.
+fn spread(plan: &StreamPlan) -> Distribution {
+    if plan.mode.is_append() {
+        return Distribution::Rebalance;
+    }
+    let key = upsert_keys(plan).into_iter().next();
+    // without a key a withdrawal has all values of the row that it withdraws
+    Distribution::Hash(key.unwrap_or_else(|| (0..plan.schema.len()).collect()))
+}
+
 fn factory(
     make: impl Fn(&OperatorContext) -> Result<Box<dyn Operator>> + Send + Sync + 'static,
 ) -> OperatorFactory {
@@ -622,6 +660,7 @@ fn keyed_by(node: &StreamNode) -> Option<Vec<Vec<usize>>> {
             partition: keys, ..
         } => Some(vec![keys.clone()]),
         StreamNode::Match { spec } => Some(vec![spec.partition.clone()]),
+        StreamNode::LookupJoin(node) => node.spread_by().map(|keys| vec![keys]),
         StreamNode::TemporalSort { .. } => Some(vec![Vec::new()]),
         StreamNode::WindowTableFunction {
             windowing,

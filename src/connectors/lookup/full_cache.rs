@@ -1,4 +1,4 @@
-//! Tables that are looked up by key, row by row: the right side of a processing-time temporal join.
+//! A lookup table that is held in memory as a whole.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,56 +6,63 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, take_record_batch};
 
-use super::{SourcePoll, TableSource};
+use super::{LookedUp, Lookup, LookupSource};
+use crate::connectors::{SourcePoll, TableSource};
 use crate::error::{Error, Result};
 use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable, NO_SLOT};
 use crate::types::Schema;
 
-/// A table that can be looked up.
-pub trait LookupSource: fmt::Debug + Send + Sync {
-    /// Makes the lookups of one subtask: rows are found by the physical columns `keys` and have the
-    /// physical columns `projection`.
-    ///
-    /// # Errors
-    /// When the table cannot be opened.
-    fn open(&self, keys: &[usize], projection: &[usize]) -> Result<Box<dyn Lookup>>;
+/// When a table that is held as a whole is read again. It is read by the first lookup after that
+/// moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reload {
+    /// It is read once.
+    Never,
+    /// So many ms after it was read last; 0 for every batch of lookups.
+    Every(i64),
+    /// At a time of the day, UTC.
+    At {
+        /// ms since midnight.
+        ms_of_day: i64,
+        /// ms from one time to the next: whole days.
+        every_ms: i64,
+    },
 }
 
-/// Looks rows up. Runs on the task's thread and may block it.
-pub trait Lookup: Send {
-    /// The rows of every key of a batch. The key columns have no NULLs.
-    ///
-    /// # Errors
-    /// When the table cannot be read.
-    fn lookup(&mut self, keys: &[ArrayRef], len: usize, now_ms: i64) -> Result<LookedUp>;
-}
-
-/// What a lookup found.
-#[derive(Debug, Clone)]
-pub struct LookedUp {
-    /// The key that each row was found by, ascending.
-    pub keys: UInt32Array,
-    /// The rows.
-    pub rows: RecordBatch,
+impl Reload {
+    /// Whether what was read at `loaded_ms` is to be read again at `now_ms`.
+    fn is_due(self, loaded_ms: i64, now_ms: i64) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Every(interval) => loaded_ms.saturating_add(interval) <= now_ms,
+            Self::At {
+                ms_of_day,
+                every_ms,
+            } => {
+                let period = |ms: i64| ms.saturating_sub(ms_of_day).div_euclid(every_ms);
+                period(loaded_ms) < period(now_ms)
+            }
+        }
+    }
 }
 
 /// Makes a table that can be read to its end one that can be looked up: it is held in memory as a
 /// whole, and read again from time to time.
 pub struct FullCache {
     source: Arc<dyn TableSource>,
-    physical: Schema,
-    reload_ms: Option<i64>,
+    columns: Schema,
+    reload: Reload,
 }
 
 impl FullCache {
-    /// A cache of `source`, whose physical columns are `physical`. Without `reload_ms` it is read
-    /// once.
+    /// A cache of `source`, whose physical columns followed by the declared metadata columns are
+    /// `columns`.
     #[must_use]
-    pub fn new(source: Arc<dyn TableSource>, physical: Schema, reload_ms: Option<i64>) -> Self {
+    pub fn new(source: Arc<dyn TableSource>, columns: Schema, reload: Reload) -> Self {
         Self {
             source,
-            physical,
-            reload_ms,
+            columns,
+            reload,
         }
     }
 }
@@ -63,7 +70,7 @@ impl FullCache {
 impl fmt::Debug for FullCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FullCache")
-            .field("reload_ms", &self.reload_ms)
+            .field("reload", &self.reload)
             .finish_non_exhaustive()
     }
 }
@@ -71,14 +78,14 @@ impl fmt::Debug for FullCache {
 impl LookupSource for FullCache {
     fn open(&self, keys: &[usize], projection: &[usize]) -> Result<Box<dyn Lookup>> {
         let columns: Vec<usize> = projection.iter().chain(keys).copied().collect();
-        let types = self.physical.project(keys).types();
+        let types = self.columns.project(keys).types();
         let encoder = KeyEncoder::new(&types)?;
         Ok(Box::new(Loaded {
             source: Arc::clone(&self.source),
             width: projection.len(),
-            schema: self.physical.project(&columns),
+            schema: self.columns.project(&columns),
             columns,
-            reload_ms: self.reload_ms,
+            reload: self.reload,
             table: encoder.table(),
             encoder,
             rows: None,
@@ -96,7 +103,7 @@ struct Loaded {
     columns: Vec<usize>,
     schema: Schema,
     width: usize,
-    reload_ms: Option<i64>,
+    reload: Reload,
     encoder: KeyEncoder,
     table: KeyTable,
     rows: Option<RecordBatch>,
@@ -152,9 +159,7 @@ impl Loaded {
 
 impl Lookup for Loaded {
     fn lookup(&mut self, keys: &[ArrayRef], len: usize, now_ms: i64) -> Result<LookedUp> {
-        let stale = self
-            .reload_ms
-            .is_some_and(|interval| self.loaded_at.saturating_add(interval) <= now_ms);
+        let stale = self.reload.is_due(self.loaded_at, now_ms);
         let rows = match &self.rows {
             Some(rows) if !stale => rows.clone(),
             _ => {
@@ -197,7 +202,7 @@ mod tests {
         let options = [("data", data), ("changelog-mode", "I")];
         let t = table("id INT, s STRING", &options);
         let source = connector.source(&t).unwrap();
-        let cache = FullCache::new(source, t.physical.clone(), None);
+        let cache = FullCache::new(source, t.physical.clone(), Reload::Never);
         let mut lookup = cache.open(&[0], &[1]).unwrap();
         let keys: ArrayRef = Arc::new(Int32Array::from(vec![2, 9, 1, 1]));
         let found = lookup.lookup(&[keys], 4, 0).unwrap();
@@ -211,5 +216,17 @@ mod tests {
             found.rows.column(0).as_primitive::<Int32Type>().values(),
             &[1]
         );
+    }
+
+    #[test]
+    fn a_table_is_read_again_when_its_time_comes() {
+        assert!(!Reload::Never.is_due(0, i64::MAX));
+        assert!(Reload::Every(5).is_due(10, 15) && !Reload::Every(5).is_due(10, 14));
+        let daily = Reload::At {
+            ms_of_day: 100,
+            every_ms: 1000,
+        };
+        assert!(daily.is_due(99, 100) && daily.is_due(-5000, 0));
+        assert!(!daily.is_due(100, 1099) && daily.is_due(100, 1100));
     }
 }
