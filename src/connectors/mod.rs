@@ -257,7 +257,9 @@ pub trait SinkWriter: Send {
     /// everything else. For sinks that show rows at once otherwise, and have them at hand until then.
     fn begin_transactions(&mut self) {}
 
-    /// Takes rows.
+    /// Takes rows. A sink that asked for no `-U` gets them all the same where an operator on the way
+    /// needs them (a filter on other columns than the key): a `-U` MUST then be taken for a deletion,
+    /// because the `+U` of its key may not follow.
     ///
     /// # Errors
     /// When encoding or writing fails.

@@ -9,6 +9,8 @@
 pub mod compare;
 pub mod diff;
 #[cfg(test)]
+mod expiry;
+#[cfg(test)]
 mod properties;
 pub mod slt;
 pub mod suite;

@@ -1,13 +1,13 @@
 //! One memory table: its rows now, and the changes that some reader has not seen.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use arrow::array::{RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::datatypes::SchemaRef;
-use arrow::row::{OwnedRow, RowConverter, SortField};
+use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
 use indexmap::IndexMap;
 
 use super::saved::{Changes as SavedChanges, Saved, Waiting};
@@ -143,9 +143,10 @@ impl MemoryTable {
         self.lock().content()
     }
 
-    /// Applies changes, as INSERT does. With a primary key an addition replaces the row of its key, a
-    /// `-D` removes it, and a `-U` says nothing; without one a withdrawal removes one equal row. What
-    /// changes nothing is not handed on. Answers how many batches the table has taken.
+    /// Applies changes, as INSERT does. With a primary key an addition replaces the row of its key, and
+    /// a withdrawal removes it; a `-U` that the new row follows is an update. Without a key a
+    /// withdrawal removes one equal row. What changes nothing is not handed on. Answers how
+    /// many batches the table has taken.
     ///
     /// # Errors
     /// When the columns are not the table's: a bug of the caller.
@@ -364,8 +365,12 @@ impl State {
             }
             None => None,
         };
+        let replaced = keys.as_ref().map(|keys| replaced(batch, keys));
         let mut changes = Changes::default();
         for (i, kind) in batch.kinds().enumerate() {
+            if replaced.as_ref().is_some_and(|replaced| replaced[i]) {
+                continue;
+            }
             let row = rows.row(i).owned();
             match &keys {
                 Some(keys) => self.put(keys.row(i).owned(), row, kind, i, &mut changes),
@@ -383,8 +388,10 @@ impl State {
     /// A change of a table with a primary key.
     fn put(&mut self, key: OwnedRow, row: OwnedRow, kind: RowKind, i: usize, to: &mut Changes) {
         match kind {
-            RowKind::UpdateBefore => {}
-            RowKind::Delete => {
+            // the row has another version already
+            RowKind::UpdateBefore if self.content.get(&key).is_some_and(|(old, _)| *old != row) => {
+            }
+            RowKind::UpdateBefore | RowKind::Delete => {
                 if let Some((old, _)) = self.content.shift_remove(&key) {
                     to.push_old(RowKind::Delete, old);
                 }
@@ -429,6 +436,22 @@ impl State {
             self.first += 1;
         }
     }
+}
+
+/// Which rows are `-U` whose key gets a new row before anything else: the new row says it all. A
+/// filter may have taken the new row away: then the `-U` is a deletion.
+fn replaced(batch: &ChangeBatch, keys: &Rows) -> Vec<bool> {
+    let mut replaced = vec![false; batch.len()];
+    if batch.ops().is_none() {
+        return replaced;
+    }
+    let mut next: HashMap<&[u8], bool> = HashMap::new();
+    for i in (0..batch.len()).rev() {
+        let kind = batch.kind(i);
+        let is_added = next.insert(keys.row(i).data(), kind.is_add());
+        replaced[i] = kind == RowKind::UpdateBefore && is_added == Some(true);
+    }
+    replaced
 }
 
 /// The changes that a batch has brought about.

@@ -12,8 +12,8 @@ mod strategies;
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
-use arrow::compute::{SortOptions, cast};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, UInt32Array};
+use arrow::compute::{SortOptions, cast, take};
 use arrow::datatypes::{DataType as ArrowType, Int64Type};
 
 use self::sorted_rows::{Entry, Position, SortedRows};
@@ -332,12 +332,50 @@ impl Rank {
         if self.strategy != Strategy::Count {
             let sorts = select(columns, &self.order_by);
             self.sort_codec.encode(&sorts, len, &mut self.sorts)?;
-            self.codec.encode(columns, len, &mut self.rows)?;
         }
         if let Some(row_keys) = &mut self.row_keys {
             row_keys.begin(columns, len)?;
         }
         Ok(())
+    }
+
+    /// The rows of the batch that can be among the first ranks, where it pays to know: what comes
+    /// behind the last row of a full partition has no effect.
+    fn candidates(&self) -> Option<UInt32Array> {
+        let RankEnd::Constant(end) = self.rank_end else {
+            return None;
+        };
+        if self.strategy != Strategy::Append || self.expiry.is_on() {
+            return None;
+        }
+        let chosen: UInt32Array = (0..)
+            .zip(&self.slots)
+            .filter(|(i, slot)| {
+                let rows = &self.partitions[**slot as usize].rows;
+                (rows.len() as u64) < end
+                    || rows.last().is_some_and(|last| {
+                        self.sorts.bytes(*i as usize) < last.sort(&self.core.store)
+                    })
+            })
+            .map(|(i, _)| i)
+            .collect();
+        (chosen.len() < self.slots.len()).then_some(chosen)
+    }
+
+    /// Encodes the rows of the batch, or some of them.
+    fn encode(&mut self, columns: &[ArrayRef], chosen: Option<&UInt32Array>) -> Result<()> {
+        if self.strategy == Strategy::Count {
+            return Ok(());
+        }
+        let Some(chosen) = chosen else {
+            let len = self.slots.len();
+            return self.codec.encode(columns, len, &mut self.rows);
+        };
+        let columns = columns
+            .iter()
+            .map(|column| Ok(take(column, chosen, None)?))
+            .collect::<Result<Vec<_>>>()?;
+        self.codec.encode(&columns, chosen.len(), &mut self.rows)
     }
 
     /// Drops the partitions of the batch that are empty.
@@ -386,12 +424,13 @@ impl Rank {
         Ok(Some(ends.as_primitive::<Int64Type>().clone()))
     }
 
-    fn row(&mut self, i: usize, kind: RowKind, end: u64) {
+    /// Takes row `i` of the batch, the `encoded`th that was encoded.
+    fn row(&mut self, i: usize, encoded: usize, kind: RowKind, end: u64) {
         let partition = &mut self.partitions[self.slots[i] as usize];
         let new = NewRow {
             i,
             sort: self.sorts.bytes(i),
-            row: self.rows.bytes(i),
+            row: self.rows.bytes(encoded),
         };
         let known = match (self.strategy, kind.is_add(), &mut self.row_keys) {
             (Strategy::Count, true, _) => {
@@ -476,7 +515,14 @@ impl Operator for Rank {
         let rows = batch.rows();
         self.begin(rows.columns(), batch.len())?;
         let ends = self.ends(rows.columns())?;
-        for (i, kind) in batch.kinds().enumerate() {
+        let chosen = self.candidates();
+        self.encode(rows.columns(), chosen.as_ref())?;
+        for encoded in 0..chosen.as_ref().map_or(batch.len(), Array::len) {
+            let i = match &chosen {
+                Some(chosen) => chosen.value(encoded) as usize,
+                None => encoded,
+            };
+            let kind = batch.kind(i);
             if self.expiry.is_on() {
                 if self.expiry.is_expired(self.slots[i]) {
                     self.clear(self.slots[i]);
@@ -484,7 +530,7 @@ impl Operator for Rank {
                 self.expiry.touch(self.slots[i]);
             }
             let end = self.end(i, ends.as_ref());
-            self.row(i, kind, end);
+            self.row(i, encoded, kind, end);
             if self.core.changes.is_full() {
                 self.core.changes.emit(rows, &self.codec, out)?;
                 self.core.forget_stored();
@@ -573,6 +619,7 @@ impl Operator for Rank {
             let rows = &batch.columns()[keys..];
             check_columns(rows, &self.types)?;
             self.begin(rows, batch.num_rows())?;
+            self.encode(rows, None)?;
             for i in 0..batch.num_rows() {
                 let partition = &mut self.partitions[self.slots[i] as usize];
                 let (sort, row) = (self.sorts.bytes(i), self.rows.bytes(i));

@@ -56,6 +56,11 @@ impl SortedRows {
         self.chunks.iter().flatten().copied()
     }
 
+    /// The last row.
+    pub(in crate::operators) fn last(&self) -> Option<Entry> {
+        self.chunks.last().and_then(|chunk| chunk.last()).copied()
+    }
+
     /// The rows from `at` on, in order.
     pub(in crate::operators) fn iter_from(&self, at: Position) -> impl Iterator<Item = Entry> + '_ {
         let first = self.chunks.get(at.chunk).into_iter();

@@ -1,0 +1,159 @@
+//! Rows per second of Top-N on one core: the ten best rows of each of many keys, of rows that only
+//! come and of rows that improve. 4096-row batches, output built and thrown away.
+
+#![allow(clippy::unwrap_used)] // a bench may end at once
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use ebbflow::changelog::{ChangeBatch, RowKind};
+use ebbflow::error::Result;
+use ebbflow::functions::Environment;
+use ebbflow::operators::rank::{Rank, RankEnd, RankSpec, RankStrategy, SortColumn};
+use ebbflow::operators::{Operator, OperatorContext};
+use ebbflow::runtime::clock::ManualClock;
+use ebbflow::runtime::metrics::OperatorMetrics;
+use ebbflow::runtime::output::{Downstream, Output, Status};
+use ebbflow::types::{Column, Schema, TypeKind};
+
+/// As in the binary.
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const ROWS: usize = 4096;
+const BATCHES: usize = 768;
+const KEYS: u64 = 100_000;
+const N: u64 = 10;
+
+/// Counts what comes and lets it go.
+#[derive(Default)]
+struct Discard(usize);
+
+impl Downstream for Discard {
+    fn batch(&mut self, batch: ChangeBatch) -> Result<()> {
+        self.0 += black_box(&batch).len();
+        Ok(())
+    }
+
+    fn watermark(&mut self, _: i64) -> Result<()> {
+        Ok(())
+    }
+
+    fn status(&mut self, _: Status) -> Result<()> {
+        Ok(())
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self, bound: u64) -> i64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        i64::try_from(self.0 % bound).unwrap()
+    }
+}
+
+fn schema(text: bool) -> Schema {
+    let last = if text {
+        TypeKind::STRING
+    } else {
+        TypeKind::BigInt
+    };
+    Schema::new(vec![
+        Column::new("k", TypeKind::BigInt.nullable()),
+        Column::new("score", TypeKind::BigInt.nullable()),
+        Column::new("x", last.nullable()),
+    ])
+}
+
+fn input(text: bool) -> Vec<ChangeBatch> {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let arrow = schema(text).to_arrow();
+    let mut batch = || {
+        let keys: Int64Array = (0..ROWS).map(|_| Some(random.next(KEYS))).collect();
+        let scores: Int64Array = (0..ROWS).map(|_| Some(random.next(1_000_000))).collect();
+        let last: ArrayRef = if text {
+            let texts = (0..ROWS).map(|i| Some(format!("row number {i}")));
+            Arc::new(texts.collect::<StringArray>())
+        } else {
+            Arc::new(scores.clone())
+        };
+        let columns: Vec<ArrayRef> = vec![Arc::new(keys), Arc::new(scores), last];
+        let rows = RecordBatch::try_new(Arc::clone(&arrow), columns).unwrap();
+        ChangeBatch::try_new(rows, vec![RowKind::Insert; ROWS]).unwrap()
+    };
+    (0..BATCHES).map(|_| batch()).collect()
+}
+
+fn rank(strategy: RankStrategy, with_rank: bool, text: bool) -> Rank {
+    let mut output = schema(text);
+    if with_rank {
+        let number = TypeKind::BigInt.not_null();
+        output.columns.push(Column::new("n", number));
+    }
+    let spec = RankSpec {
+        schema: schema(text),
+        partition_by: vec![0],
+        order_by: vec![SortColumn {
+            column: 1,
+            descending: true,
+            nulls_first: false,
+        }],
+        strategy,
+        rank_start: 1,
+        rank_end: RankEnd::Constant(N),
+        output_rank: with_rank,
+        generate_update_before: true,
+        ttl_ms: None,
+        output,
+    };
+    let context = OperatorContext {
+        subtask: 0,
+        parallelism: 1,
+        batch_size: 4096,
+        environment: Arc::new(Environment::default()),
+        metrics: Arc::new(OperatorMetrics::default()),
+        clock: Arc::new(ManualClock::new(0)),
+    };
+    Rank::new(&spec, &context).unwrap()
+}
+
+fn bench(c: &mut Criterion) {
+    let mut group = c.benchmark_group("top_n");
+    group
+        .sample_size(10)
+        .warm_up_time(Duration::from_secs(1))
+        .measurement_time(Duration::from_secs(5))
+        .throughput(Throughput::Elements((ROWS * BATCHES) as u64));
+    let append = RankStrategy::AppendFast;
+    let cases = [
+        ("insertions", append.clone(), false, false),
+        ("insertions, text", append.clone(), false, true),
+        ("insertions, with the rank", append, true, false),
+        ("any changes", RankStrategy::Retract, false, false),
+    ];
+    for (name, strategy, with_rank, text) in cases {
+        let batches = input(text);
+        group.bench_with_input(BenchmarkId::from_parameter(name), &batches, |b, batches| {
+            b.iter(|| {
+                let mut rank = rank(strategy.clone(), with_rank, text);
+                let mut out = Discard::default();
+                for batch in batches {
+                    rank.process(0, batch.clone(), &mut Output::new(&mut out))
+                        .unwrap();
+                }
+                out.0
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);
