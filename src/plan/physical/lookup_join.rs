@@ -29,6 +29,8 @@ pub struct LookupJoinNode {
     pub join_type: JoinType,
     /// The right table.
     pub table: Arc<TableDefinition>,
+    /// Its options with hints, to tell equal lookups.
+    pub options: IndexMap<String, String>,
     /// How its rows are found and what is made of them.
     pub lookup: LookupTable,
     /// Its columns for the join.
@@ -108,6 +110,7 @@ impl Planner<'_> {
         let node = LookupJoinNode {
             join_type: join_type(kind),
             table,
+            options: dimension.scan.options.clone(),
             asynchronous: hint.asynchronous(&lookup, left.mode.is_append(), self.config)?,
             lookup: LookupTable {
                 source: lookup.source,

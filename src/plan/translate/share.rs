@@ -207,6 +207,14 @@ fn expressions(node: &StreamNode) -> Vec<&Expr> {
         | StreamNode::WindowJoin { condition, .. }
         | StreamNode::TemporalJoin { condition, .. }
         | StreamNode::Correlate { condition, .. } => condition.iter().collect(),
+        StreamNode::LookupJoin(node) => {
+            let lookup = &node.lookup;
+            let keys = lookup.keys.iter().map(|(_, value)| value);
+            keys.chain(&lookup.filter)
+                .chain(lookup.computed.iter().flatten())
+                .chain(&node.condition)
+                .collect()
+        }
         StreamNode::ChangelogNormalize { filter, .. } => filter.iter().collect(),
         _ => Vec::new(),
     }
