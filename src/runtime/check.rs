@@ -43,7 +43,7 @@ pub(super) struct EdgeChecker {
     schema: arrow::datatypes::SchemaRef,
     mode: Option<ChangelogMode>,
     rows: Option<Rows>,
-    is_source: bool,
+    may_be_inconsistent: bool,
     /// Shared by all checkers of a job: a source has withdrawn what it never sent.
     inconsistent: Arc<AtomicBool>,
 }
@@ -84,7 +84,9 @@ impl EdgeChecker {
             schema,
             mode: vertex.mode,
             rows: rows.flatten(),
-            is_source: matches!(vertex.kind, VertexKind::Source(_)),
+            // a table that is looked up may hold other rows when a row is withdrawn
+            may_be_inconsistent: matches!(vertex.kind, VertexKind::Source(_))
+                || vertex.name == "LookupJoin",
             inconsistent: Arc::clone(inconsistent),
         })
     }
@@ -117,7 +119,7 @@ impl EdgeChecker {
             return Ok(());
         };
         let checked = rows.apply(batch);
-        if checked.is_err() && self.is_source {
+        if checked.is_err() && self.may_be_inconsistent {
             self.inconsistent.store(true, Ordering::SeqCst);
         }
         if self.inconsistent.load(Ordering::SeqCst) {

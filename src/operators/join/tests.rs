@@ -598,3 +598,30 @@ fn bundled(spec: JoinSpec, script: &str, expected: &str) {
     };
     assert_eq!(tidy(&harness(spec).run(script)), tidy(expected));
 }
+
+#[test]
+fn a_skewed_key_comes_out_in_bounded_batches() {
+    let spec = Case::new("id INT, a STRING", "rid INT, b STRING").spec(JoinType::Full);
+    let mut context = crate::operators::testing::context();
+    context.batch_size = 16;
+    let (left, right) = (spec.left.schema.clone(), spec.right.schema.clone());
+    let mut join = Join::new(spec, &context).unwrap();
+    let mut emitted: Vec<crate::runtime::output::Emitted> = Vec::new();
+    let out = &mut Output::new(&mut emitted);
+    let many: Vec<String> = (0..100).map(|i| format!("+I|1|{i}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let rows = crate::operators::testing::batch(&left, &many);
+    join.process(0, rows, out).unwrap();
+    let rows = crate::operators::testing::batch(&right, &many[..10]);
+    join.process(1, rows, out).unwrap();
+    let sizes: Vec<usize> = emitted
+        .iter()
+        .filter_map(|e| match e {
+            crate::runtime::output::Emitted::Batch(batch) => Some(batch.len()),
+            _ => None,
+        })
+        .collect();
+    // 100 rows of NULLs come and go, and there are 1000 pairs
+    assert_eq!(sizes.iter().sum::<usize>(), 1200);
+    assert!(sizes.iter().all(|size| *size <= 2 * 16), "{sizes:?}");
+}
