@@ -66,7 +66,7 @@ impl Index {
         let mut next = match self.next {
             Some(next) => next,
             None => {
-                let (content, next) = self.table.snapshot()?;
+                let (content, _, next) = self.table.snapshot()?;
                 self.apply(&content)?;
                 next
             }
@@ -74,6 +74,7 @@ impl Index {
         loop {
             match self.table.change(next) {
                 Next::Change(batch) => self.apply(&batch)?,
+                Next::Watermark(_) => {}
                 Next::Nothing | Next::End => break,
                 Next::Gone => {
                     return Err(Error::internal("a pinned change of a memory table is gone"));
