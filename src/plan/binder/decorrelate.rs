@@ -83,6 +83,7 @@ fn node_exprs(plan: &LogicalPlan) -> Vec<&Expr> {
         LogicalNode::Filter { predicate, .. } => vec![predicate],
         LogicalNode::WatermarkAssigner { watermark, .. } => vec![watermark],
         LogicalNode::Join { on, .. } => on.iter().collect(),
+        LogicalNode::LookupJoin { on, .. } => on.iter().collect(),
         LogicalNode::TemporalJoin { on, .. } => vec![on],
         LogicalNode::Correlate {
             call, condition, ..
