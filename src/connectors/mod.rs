@@ -10,6 +10,8 @@ pub mod console;
 pub mod datagen;
 pub mod filesystem;
 pub mod fold;
+#[cfg(feature = "kafka")]
+pub mod kafka;
 pub mod lookup;
 pub mod memory;
 pub mod nexmark;
@@ -39,6 +41,8 @@ pub struct TableDescription {
     pub physical: Schema,
     /// The declared metadata columns: key at the connector, and the column.
     pub metadata: Vec<(String, crate::types::Column)>,
+    /// Which of them are declared `VIRTUAL`, by name: these are not written.
+    pub virtual_metadata: Vec<String>,
     /// Primary key, as indices into `physical`; empty without one.
     pub primary_key: Vec<usize>,
     /// `PARTITIONED BY` columns, as indices into `physical`.
@@ -47,6 +51,16 @@ pub struct TableDescription {
     pub options: IndexMap<String, String>,
     /// `table.local-time-zone`.
     pub time_zone: chrono_tz::Tz,
+}
+
+impl TableDescription {
+    /// The metadata columns that a sink gets behind the physical ones.
+    pub fn writable_metadata(&self) -> impl Iterator<Item = &(String, crate::types::Column)> {
+        let is_read_only = |name: &String| self.virtual_metadata.contains(name);
+        self.metadata
+            .iter()
+            .filter(move |(_, column)| !is_read_only(&column.name))
+    }
 }
 
 /// One option of a connector or format.
@@ -124,6 +138,16 @@ pub trait TableSource: Send + Sync {
     /// # Errors
     /// When the source cannot be opened.
     fn readers(&self, projection: &[usize]) -> Result<Arc<dyn SourceReaderFactory>>;
+
+    /// The same, for watermarks that are made split by split: all rows of a poll come from one split,
+    /// which [`SourceReader::split`] names. `None` for a source whose rows have one order.
+    ///
+    /// # Errors
+    /// When the source cannot be opened.
+    fn split_readers(&self, projection: &[usize]) -> Result<Option<Arc<dyn SourceReaderFactory>>> {
+        let _ = projection;
+        Ok(None)
+    }
 }
 
 /// Makes the reader of one subtask. Called when a job starts, and again when it restarts.
@@ -158,6 +182,10 @@ pub enum SourcePoll {
     Batch(ChangeBatch),
     /// A watermark of the source's own (push-in sources), ms.
     Watermark(i64),
+    /// The source is idle, and does not hold up watermarks behind it; or it is not any more.
+    Idle(bool),
+    /// All of these, in this order; positions are those behind the last.
+    Several(Vec<SourcePoll>),
     /// Nothing now; ask again after this long, or when woken.
     Pending(Duration),
     /// No rows will come any more.
@@ -176,6 +204,16 @@ pub trait SourceReader: Send {
     /// runtime reads rows of a higher step only after all readers have passed the lower ones and
     /// nothing is in flight. `None`: no order is asked for.
     fn step(&self) -> Option<u64> {
+        None
+    }
+
+    /// The split that the rows of the last poll came from, in [`TableSource::split_readers`].
+    fn split(&self) -> Option<&str> {
+        None
+    }
+
+    /// The splits that rows may still come from, in [`TableSource::split_readers`].
+    fn splits(&self) -> Option<Vec<String>> {
         None
     }
 

@@ -65,6 +65,11 @@ impl ConnectorRegistry {
             Arc::clone(&context.console),
             Arc::clone(&context.fold),
         )));
+        #[cfg(feature = "kafka")]
+        {
+            registry.register(Arc::new(super::kafka::KafkaConnector));
+            registry.register(Arc::new(super::kafka::UpsertKafkaConnector));
+        }
         registry.register(Arc::new(MemoryConnector::new(Arc::clone(&context.memory))));
         registry.register(Arc::new(NexmarkConnector::new(Arc::clone(&context.clock))));
         registry.register(Arc::new(PrintConnector::new(Arc::clone(&context.console))));

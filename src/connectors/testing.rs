@@ -13,6 +13,7 @@ pub(crate) fn table(columns: &str, options: &[(&str, &str)]) -> TableDescription
         path: "default_catalog.default_database.t".into(),
         physical: schema(columns),
         metadata: Vec::new(),
+        virtual_metadata: Vec::new(),
         primary_key: Vec::new(),
         partitioned_by: Vec::new(),
         options: options
@@ -68,7 +69,7 @@ pub(crate) fn drain(source: &dyn TableSource, table: &TableDescription) -> Resul
                 rows.extend(lines(&batch, &schema));
             }
             SourcePoll::End => return Ok(rows),
-            SourcePoll::Watermark(_) | SourcePoll::Pending(_) => {}
+            _ => {}
         }
     }
     panic!("the source does not end: {} rows", rows.len());

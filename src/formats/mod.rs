@@ -4,19 +4,23 @@
 //! make the [`Decoder`]s and [`Encoder`]s that work on the data. Decoders fill typed columns, without
 //! a value object a row.
 //!
+//! - [`avro`]: Avro, with and without a schema registry,
 //! - [`builder`]: typed columns under construction, which every decoder fills,
 //! - [`bulk`]: formats of whole files,
 //! - [`csv`]: lines of values,
 //! - [`json`]: objects, also those that carry a changelog,
 //! - [`parquet`]: files of columns,
+//! - [`protobuf`]: messages of a descriptor set,
 //! - [`raw`]: one column, unparsed,
 //! - [`text`]: values from their text, by Java's rules.
 
+pub mod avro;
 pub mod builder;
 pub mod bulk;
 pub mod csv;
 pub mod json;
 pub mod parquet;
+pub mod protobuf;
 pub mod raw;
 mod temporal;
 pub mod text;
@@ -28,6 +32,7 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 
+use self::avro::AvroFormat;
 use self::builder::ColumnBuilder;
 use self::json::CdcFormat;
 use crate::changelog::{ChangeBatch, ChangelogMode, RowKind};
@@ -194,6 +199,15 @@ pub trait Decoder: Send {
     /// When it cannot be decoded and errors are not to be ignored.
     fn decode(&mut self, record: &[u8]) -> Result<()>;
 
+    /// Takes a record that is not there: one without a value. It holds no row, unless the format
+    /// says that it stands for NULL.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    fn decode_none(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Rows since the last [`finish`](Self::finish).
     fn rows(&self) -> usize;
 
@@ -295,6 +309,18 @@ impl<'a> FormatOptions<'a> {
         self.options.get(&self.key(name))
     }
 
+    /// The subject of a schema registry that Flink gives the key or the value of a topic.
+    #[must_use]
+    pub fn default_subject(&self) -> Option<String> {
+        let topic = self.options.get("topic").filter(|t| !t.contains(';'))?;
+        let part = if self.prefix.starts_with("key.") {
+            "key"
+        } else {
+            "value"
+        };
+        Some(format!("{topic}-{part}"))
+    }
+
     /// `true` or `false`, or `default`.
     ///
     /// # Errors
@@ -313,7 +339,11 @@ impl<'a> FormatOptions<'a> {
 }
 
 /// All formats.
-static FORMATS: [&dyn Format; 8] = [
+static FORMATS: [&dyn Format; 12] = [
+    &protobuf::ProtobufFormat,
+    &AvroFormat::Plain,
+    &AvroFormat::Confluent,
+    &AvroFormat::Debezium,
     &csv::CsvFormat,
     &json::JsonFormat,
     &parquet::ParquetFormat,

@@ -157,6 +157,14 @@ impl Decoder for RawDecoder {
         Ok(())
     }
 
+    fn decode_none(&mut self) -> Result<()> {
+        if let Some((_, column)) = self.rows.columns.first_mut() {
+            column.push_null();
+        }
+        self.rows.commit(RowKind::Insert);
+        Ok(())
+    }
+
     fn rows(&self) -> usize {
         self.rows.len()
     }

@@ -25,6 +25,7 @@ pub mod over_aggregate;
 pub mod rank;
 mod sessions;
 pub mod sink_upsert_materializer;
+pub mod split_watermarks;
 pub mod temporal_join;
 pub mod temporal_sort;
 #[cfg(test)]

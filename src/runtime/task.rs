@@ -12,6 +12,7 @@ use super::clock::{Clock, monotonic_ns};
 use super::control::{Attempt, Signal};
 use super::metrics::VertexMetrics;
 use super::node::{Body, Event, Node, Tail};
+use super::output::Status;
 use super::step::StepGate;
 use crate::checkpoint::CheckpointStore;
 use crate::connectors::SourcePoll;
@@ -258,26 +259,38 @@ impl Task {
         node.metrics.busy_ns.add(now - start);
         node.metrics.invalid_dropped.set(reader.skipped());
         slot.ready_ns = 0;
-        let rows = match &poll {
-            SourcePoll::Batch(batch) => batch.len(),
-            _ => 0,
+        let polls = match poll {
+            SourcePoll::Several(polls) => polls,
+            poll => vec![poll],
         };
-        let (event, progress) = match poll {
-            SourcePoll::Batch(batch) if batch.is_empty() => (None, true),
-            SourcePoll::Batch(batch) => (Some(Event::Batch(batch)), true),
-            SourcePoll::Watermark(watermark) => (Some(Event::Watermark(watermark)), true),
-            SourcePoll::Pending(after) => {
-                let after = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
-                slot.ready_ns = now.saturating_add(after);
-                (None, false)
+        let (mut rows, mut progress) = (0, false);
+        for poll in polls {
+            let event = match poll {
+                SourcePoll::Batch(batch) => {
+                    rows += batch.len();
+                    progress = true;
+                    (!batch.is_empty()).then_some(Event::Batch(batch))
+                }
+                SourcePoll::Watermark(watermark) => Some(Event::Watermark(watermark)),
+                SourcePoll::Idle(true) => Some(Event::Status(Status::Idle)),
+                SourcePoll::Idle(false) => Some(Event::Status(Status::Active)),
+                SourcePoll::Several(_) => {
+                    return Err(Error::internal("a poll of several polls of several"));
+                }
+                SourcePoll::Pending(after) => {
+                    let after = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
+                    slot.ready_ns = now.saturating_add(after);
+                    None
+                }
+                SourcePoll::End => {
+                    slot.ended = true;
+                    Some(Event::End)
+                }
+            };
+            if let Some(event) = event {
+                progress = true;
+                Tail::new(&mut self.nodes).emit(slot.node, event)?;
             }
-            SourcePoll::End => {
-                slot.ended = true;
-                (Some(Event::End), true)
-            }
-        };
-        if let Some(event) = event {
-            Tail::new(&mut self.nodes).emit(slot.node, event)?;
         }
         let step = match &self.nodes[slot.node].body {
             Body::Source(reader) if !slot.ended => reader.step(),

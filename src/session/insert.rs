@@ -219,7 +219,11 @@ impl Session {
         check_types(&query, &targets, table)?;
         let mut exprs = Vec::new();
         let mut schema = Schema::default();
-        for column in &writable {
+        // Sinks get the physical columns first.
+        let is_physical = |c: &&&ColumnDefinition| c.kind == ColumnKind::Physical;
+        let physical = writable.iter().filter(is_physical);
+        let metadata = writable.iter().filter(|c| !is_physical(c));
+        for column in physical.chain(metadata) {
             let position = targets.iter().position(|t| t.name == column.name);
             let constant = fixed.iter().find(|(name, _)| *name == column.name);
             let expr = match (position, constant) {

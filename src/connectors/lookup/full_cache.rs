@@ -132,9 +132,9 @@ impl Loaded {
                     }
                     batches.push(batch.rows().clone());
                 }
-                SourcePoll::Watermark(_) => {}
+                SourcePoll::Watermark(_) | SourcePoll::Idle(_) => {}
                 // A table that is written to: what is there now.
-                SourcePoll::Pending(_) | SourcePoll::End => break,
+                SourcePoll::Several(_) | SourcePoll::Pending(_) | SourcePoll::End => break,
             }
         }
         let schema = batches

@@ -284,8 +284,8 @@ fn watermarks_of_writers_come_in_their_place() {
         match reader.poll(1).unwrap() {
             SourcePoll::Batch(b) => seen.extend(lines(&b, &schema(COLUMNS))),
             SourcePoll::Watermark(w) => seen.push(format!("wm {w}")),
-            SourcePoll::Pending(_) => panic!("the table is finished"),
             SourcePoll::End => break reader.positions(),
+            _ => panic!("the table is finished"),
         }
     };
     let expected = [

@@ -518,6 +518,20 @@ pub(crate) fn describe(
             _ => None,
         })
         .collect();
+    let virtual_metadata = table
+        .columns
+        .iter()
+        .filter(|c| {
+            matches!(
+                &c.kind,
+                ColumnKind::Metadata {
+                    is_virtual: true,
+                    ..
+                }
+            )
+        })
+        .map(|c| c.name.clone())
+        .collect();
     let find = |names: &[String]| -> Vec<usize> {
         names
             .iter()
@@ -535,6 +549,7 @@ pub(crate) fn describe(
     Ok(TableDescription {
         path: table.path.to_string(),
         metadata,
+        virtual_metadata,
         primary_key: table
             .primary_key
             .as_ref()

@@ -44,11 +44,13 @@ use crate::operators::sink_upsert_materializer::{
     ConflictStrategy, SinkUpsertMaterializer, SinkUpsertMaterializerSpec,
     WatermarkCompactingSinkMaterializer,
 };
+use crate::operators::split_watermarks::{SplitWatermarks, SplitWatermarksSpec};
 use crate::operators::temporal_sort::{TemporalSort, TemporalSortSpec};
 use crate::operators::values::Values;
 use crate::operators::watermark_assigner::{WatermarkAssigner, WatermarkAssignerSpec};
 use crate::operators::windowing::WindowKind;
 use crate::operators::{Operator, OperatorContext};
+use crate::runtime::clock::SystemClock;
 use crate::types::Schema;
 
 /// Adds plans to a graph.
@@ -171,6 +173,9 @@ impl<'a> Translator<'a> {
     }
 
     fn add(&mut self, plan: &StreamPlan) -> Result<VertexId> {
+        if let Some(source) = self.add_with_split_watermarks(plan)? {
+            return Ok(source);
+        }
         let inputs = plan
             .inputs
             .iter()
@@ -251,6 +256,76 @@ impl<'a> Translator<'a> {
                 Ok(id)
             }
         }
+    }
+
+    /// Watermarks of a source that has splits are made in the source, split by split: then there is
+    /// no operator for them.
+    fn add_with_split_watermarks(&mut self, plan: &StreamPlan) -> Result<Option<VertexId>> {
+        let StreamNode::WatermarkAssigner {
+            rowtime,
+            watermark,
+            options,
+        } = &plan.node
+        else {
+            return Ok(None);
+        };
+        let input = plan.input();
+        let (scan, calc) = match &input.node {
+            StreamNode::TableSourceScan { .. } => (input, None),
+            StreamNode::Calc { projection, .. } => (input.input(), Some(projection)),
+            _ => return Ok(None),
+        };
+        let StreamNode::TableSourceScan {
+            source, projection, ..
+        } = &scan.node
+        else {
+            return Ok(None);
+        };
+        // Alignment looks at the operator.
+        if time::alignment(options)?.is_some() {
+            return Ok(None);
+        }
+        let Some(readers) = source.split_readers(projection)? else {
+            return Ok(None);
+        };
+        let parts = [scan, input, plan];
+        let identity: Option<Vec<String>> = parts
+            .iter()
+            .map(|part| self.sharing.identity(part, &[]))
+            .collect();
+        let identity = identity.map(|parts| parts.join(" "));
+        if let Some(known) = identity.as_ref().and_then(|i| self.known.get(i)) {
+            return Ok(Some(*known));
+        }
+        // What the assigner reads, in terms of the source's columns.
+        let below = |expr: Expr| match calc {
+            Some(columns) => expr.replace_columns(&|i, _| columns[i].clone()),
+            None => expr,
+        };
+        let spec = self.watermark_spec(*rowtime, watermark, options);
+        let spec = SplitWatermarksSpec {
+            rowtime: below(Expr::column(
+                *rowtime,
+                input.schema.columns[*rowtime].data_type.clone(),
+            )),
+            watermark: below(spec.watermark),
+            interval_ms: spec.interval_ms,
+            idle_timeout_ms: spec.idle_timeout_ms,
+            exact: spec.exact,
+        };
+        let environment = self.config.environment();
+        let readers = SplitWatermarks::new(readers, spec, environment, Arc::new(SystemClock));
+        let parallelism = source.max_parallelism().clamp(1, self.parallelism);
+        let kind = VertexKind::Source(Arc::new(readers));
+        let mut vertex = self.vertex(scan, kind, parallelism, Vec::new());
+        if calc.is_some() {
+            let factory = self.operator(input)?;
+            let (parallelism, edges) = self.edges(&[vertex], None);
+            let kind = VertexKind::Operator(factory);
+            vertex = self.vertex(input, kind, parallelism, edges);
+        }
+        self.known.extend(identity.map(|i| (i, vertex)));
+        Ok(Some(vertex))
     }
 
     /// Parallelism and edges of an operator: `None` for one that takes rows where they are.
