@@ -361,13 +361,7 @@ fn check(seed: u64, runtime: &tokio::runtime::Runtime) {
         ("table.exec.mini-batch.allow-latency", "1 s"),
     ];
     let with_mini_batch = random.below(2) == 0;
-    // A row whose join key changes takes two ways through a join with several subtasks, and the join
-    // behind it still takes the row's key for one whose changes come in order.
-    let one_way = query.sql.matches("JOIN").count() > 1;
     for (parallelism, batch_size) in [("1", "4096"), ("1", "1"), ("3", "4096"), ("3", "1")] {
-        if one_way && parallelism == "3" {
-            continue;
-        }
         let mut settings = vec![
             ("parallelism.default", parallelism),
             ("execution.batch-size", batch_size),

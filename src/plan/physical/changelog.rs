@@ -4,7 +4,7 @@
 //! consumer is content without but something on the way is not, all of it carries `-U`, and
 //! `DropUpdateBefore` stands in front of the consumer. As Flink's changelog mode inference.
 
-use super::keys::is_subset;
+use super::keys::{is_subset, upsert_keys};
 use super::{StreamNode, StreamPlan};
 use crate::changelog::ChangelogMode;
 use crate::expr::Expr;
@@ -39,14 +39,17 @@ fn can_omit(plan: &StreamPlan) -> bool {
             let input = plan.input();
             let by_key = condition.as_ref().is_none_or(|c| {
                 let columns = c.columns();
-                input.unique_keys.iter().any(|key| is_subset(&columns, key))
+                upsert_keys(input)
+                    .iter()
+                    .any(|key| is_subset(&columns, key))
             });
             by_key && can_omit(input)
         }
         StreamNode::Join { left, right, .. } => {
             let fits = |input: &StreamPlan, keys: &[usize]| {
                 !input.mode.has_updates()
-                    || (input.unique_keys.iter().any(|key| is_subset(keys, key)) && can_omit(input))
+                    || (upsert_keys(input).iter().any(|key| is_subset(keys, key))
+                        && can_omit(input))
             };
             fits(&plan.inputs[0], &left.keys) && fits(&plan.inputs[1], &right.keys)
         }

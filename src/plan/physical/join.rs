@@ -1,7 +1,7 @@
 //! Regular joins: keys out of the condition, what is known of each side, keys of the result.
 
 use super::build::{calc, identity};
-use super::keys::{Key, is_subset, normalized};
+use super::keys::{Key, is_subset, normalized, upsert_keys};
 use super::time_join::{interval_bounds, without_key_columns};
 use super::{JoinSide, Planner, StreamNode, StreamPlan};
 use crate::changelog::ChangelogMode;
@@ -69,7 +69,7 @@ impl Planner<'_> {
         let default_ttl = self.config.state_ttl();
         let side = |plan: &StreamPlan, keys: &[usize], ttl: Option<i64>| JoinSide {
             keys: keys.to_vec(),
-            unique_key: input_spec(&plan.unique_keys, keys),
+            unique_key: input_spec(&upsert_keys(plan), keys),
             ttl: ttl.or(default_ttl),
         };
         let node = StreamNode::Join {
@@ -195,7 +195,8 @@ fn extended(plan: StreamPlan, exprs: Vec<Expr>, prefix: &str) -> StreamPlan {
     calc(plan, None, exprs, schema)
 }
 
-/// Flink's input specs: the join key is unique, some key is, or none.
+/// Flink's input specs: the join key is unique, some key is, or none. `unique` are upsert keys: behind an
+/// exchange the changes of a row meet again only by those.
 fn input_spec(unique: &[Key], keys: &[usize]) -> UniqueKey {
     if unique.iter().any(|key| is_subset(key, keys)) {
         return UniqueKey::JoinKey;

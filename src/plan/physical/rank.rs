@@ -1,6 +1,6 @@
 //! Top-N, deduplication, and ORDER BY.
 
-use super::keys::{is_subset, normalized};
+use super::keys::{is_subset, normalized, upsert_keys};
 use super::time_join::append_only;
 use super::window::{WindowColumns, window_columns};
 use super::{StreamNode, StreamPlan};
@@ -180,10 +180,8 @@ fn strategy(input: &StreamPlan, partition: &[usize], order: &[SortKey]) -> RankS
     if input.mode.delete {
         return RankStrategy::Retract;
     }
-    let key = input
-        .unique_keys
-        .iter()
-        .find(|key| is_subset(partition, key));
+    let keys = upsert_keys(input);
+    let key = keys.iter().find(|key| is_subset(partition, key));
     let moves_up = order.iter().all(|k| match direction(input, k.column) {
         Some(Direction::Constant) => true,
         Some(Direction::Rising) => k.descending,
