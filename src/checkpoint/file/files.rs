@@ -133,9 +133,16 @@ impl Files for Directory {
     }
 }
 
+/// Whether a file is not what its manifest says, however often it is read.
+fn is_damage(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof)
+}
+
 fn failed(verb: &str, path: &Path, error: &io::Error) -> Error {
     let text = format!("cannot {verb} {}: {error}", path.display());
     match error.kind() {
+        // What cannot be read now may be whole: nobody must take it for damaged.
+        kind if verb == "read" && !is_damage(kind) => Error::connector(text),
         io::ErrorKind::StorageFull => Error::checkpoint(text).hint(
             "make room on the disk, or keep fewer checkpoints: \
              'execution.checkpointing.num-retained'",

@@ -39,7 +39,7 @@ use self::object::Bucket;
 pub use self::object::S3Options;
 use self::tables::DataFile;
 use super::{Checkpoint, CheckpointStore, VertexCheckpoint};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 const MANIFEST: &str = "manifest";
 const DATA: &str = "data";
@@ -407,6 +407,8 @@ impl CheckpointStore for FileStore {
                     self.remove_unused(state, &names)?;
                     return Ok(Some(checkpoint));
                 }
+                // It may be whole: to go on from an older one would repeat what is committed.
+                Err(e) if e.kind() == ErrorKind::Connector => return Err(e),
                 Err(e) => {
                     let place = self.files.place();
                     tracing::warn!("checkpoint {epoch} in {place} is damaged and skipped: {e}");

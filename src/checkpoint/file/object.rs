@@ -138,7 +138,13 @@ impl Bucket {
 
     fn failed(&self, verb: &str, name: &str, error: &StoreError) -> Error {
         let text = format!("cannot {verb} {}/{name}: {error}", self.0.place);
-        let error_ = Error::checkpoint(text);
+        let damaged = matches!(error, StoreError::NotFound { .. });
+        let error_ = if verb == "read" && !damaged {
+            // What cannot be read now may be whole: nobody must take it for damaged.
+            Error::connector(text)
+        } else {
+            Error::checkpoint(text)
+        };
         match error {
             StoreError::Unauthenticated { .. } | StoreError::PermissionDenied { .. } => {
                 error_.hint("check 's3.access-key' and 's3.secret-key', or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
