@@ -1,5 +1,6 @@
 //! The life of `ebbflow run` seen from outside: stop, go on, finish, refuse.
 
+#![allow(clippy::unwrap_used)] // a failure here is a failed test
 #![cfg(unix)]
 
 use std::path::Path;

@@ -56,6 +56,9 @@ use crate::runtime::check::EdgeChecks;
 use crate::runtime::job::{JobConfig, JobHandle};
 use crate::sql::FlinkParser;
 
+/// Hears of a job that starts.
+type JobListener = Box<dyn Fn(&JobHandle) + Send + Sync>;
+
 /// Catalogs, settings, functions and jobs of one user.
 pub struct Session {
     pub(crate) catalogs: Catalogs,
@@ -65,7 +68,7 @@ pub struct Session {
     context: ConnectorContext,
     jobs: Vec<InsertJob>,
     /// Hears of every job before its statement waits for it.
-    job_listener: Option<Box<dyn Fn(&JobHandle) + Send + Sync>>,
+    job_listener: Option<JobListener>,
     modules: Vec<functions::Module>,
 }
 

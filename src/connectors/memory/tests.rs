@@ -173,7 +173,7 @@ fn watermarks_go_into_another_process_too() {
         match reader.poll(9).unwrap() {
             SourcePoll::Batch(b) => seen.extend(lines(&b, &schema(COLUMNS))),
             SourcePoll::Watermark(w) => seen.push(format!("wm {w}")),
-            SourcePoll::Pending(_) | SourcePoll::End => break,
+            _ => break,
         }
     }
     assert_eq!(seen, ["+I[a, 1]", "wm 10", "+I[b, 2]", "wm 11"]);
@@ -233,7 +233,7 @@ fn writers_with_transactions_show_rows_when_they_are_committed() {
     factory.commit(&lost[0]).unwrap();
     assert_eq!(content.content().unwrap().num_rows(), 1);
     // in the same process the state changes nothing, in another it is the table
-    writer.restore(&[state.clone()]).unwrap();
+    writer.restore(std::slice::from_ref(&state)).unwrap();
     assert_eq!(content.content().unwrap().num_rows(), 1);
     let (after, store) = connector();
     let content = store.open(&t).unwrap();

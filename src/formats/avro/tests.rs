@@ -1,4 +1,3 @@
-use std::io::Read as _;
 use std::sync::{Arc, Mutex};
 
 use apache_avro::Schema as AvroSchema;

@@ -192,7 +192,7 @@ fn names_and_types_are_checked() {
 fn bad_bytes_are_an_error_or_skipped() {
     let bad = vec![0x0a, 0x7f];
     with_options(&[], |options| {
-        assert!(decode("id BIGINT", options, &[bad.clone()]).is_err());
+        assert!(decode("id BIGINT", options, std::slice::from_ref(&bad)).is_err());
     });
     with_options(&[("protobuf.ignore-parse-errors", "true")], |options| {
         let rows = decode("id BIGINT", options, &[bad.clone(), vec![8, 1]]).unwrap();

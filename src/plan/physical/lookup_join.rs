@@ -79,7 +79,7 @@ impl Planner<'_> {
         let hint = LookupHint::parse(hint)?;
         let dimension = Dimension::of(right)?;
         let table = Arc::clone(&dimension.scan.table);
-        let lookup = self.lookup_of(&dimension.scan)?;
+        let lookup = self.lookup_of(dimension.scan)?;
         let width = left.schema.len();
         let parts = Condition::split(on, width, &dimension, &table)?;
 

@@ -135,7 +135,7 @@ impl Model {
     ) -> Checkpoint {
         let subtask = |subtask: usize| {
             let own = |keys: &mut Vec<(i64, i64)>| {
-                let columns = [batch(keys).column(0).clone()];
+                let columns = [Arc::clone(batch(keys).column(0))];
                 let groups = key_groups(&columns, keys.len(), GROUPS).unwrap();
                 let mut groups = groups.iter();
                 keys.retain(|_| owner(*groups.next().unwrap(), parallelism, GROUPS) == subtask);
