@@ -37,7 +37,8 @@ fn differences<'a>(queries: impl Iterator<Item = &'a str>, parallelism: usize) -
         let folded = report.folded.expect("a fold sink");
         let Some((rows, hash)) = expected.get(name) else {
             assert!(["q6", "q12"].contains(&name), "{name} has no reference");
-            assert!(folded.rows > 0, "{name} gives no rows");
+            // windows by the clock are open when the input ends
+            assert!(folded.rows > 0 || name == "q12", "{name} gives no rows");
             continue;
         };
         if (folded.rows, format!("{:016x}", folded.hash).as_str()) != (*rows, *hash) {

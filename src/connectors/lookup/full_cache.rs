@@ -77,12 +77,16 @@ impl fmt::Debug for FullCache {
 
 impl LookupSource for FullCache {
     fn open(&self, keys: &[usize], projection: &[usize]) -> Result<Box<dyn Lookup>> {
-        let columns: Vec<usize> = projection.iter().chain(keys).copied().collect();
+        let mut columns: Vec<usize> = projection.iter().chain(keys).copied().collect();
+        columns.sort_unstable();
+        columns.dedup();
+        let place = |column: &usize| columns.partition_point(|c| c < column);
         let types = self.columns.project(keys).types();
         let encoder = KeyEncoder::new(&types)?;
         Ok(Box::new(Loaded {
             source: Arc::clone(&self.source),
-            width: projection.len(),
+            projection: projection.iter().map(place).collect(),
+            keys: keys.iter().map(place).collect(),
             schema: self.columns.project(&columns),
             columns,
             reload: self.reload,
@@ -99,10 +103,13 @@ impl LookupSource for FullCache {
 /// The lookups of a [`FullCache`].
 struct Loaded {
     source: Arc<dyn TableSource>,
-    /// The projection, then the keys.
+    /// The columns that are read, ascending.
     columns: Vec<usize>,
     schema: Schema,
-    width: usize,
+    /// Which of them are given out.
+    projection: Vec<usize>,
+    /// Which of them are looked up by.
+    keys: Vec<usize>,
     reload: Reload,
     encoder: KeyEncoder,
     table: KeyTable,
@@ -122,8 +129,13 @@ impl Loaded {
             .create(0, 1, &[])
             .map_err(|e| e.context("a lookup table"))?;
         let mut batches = Vec::new();
+        let mut waiting: Vec<SourcePoll> = Vec::new();
         loop {
-            match reader.poll(8192)? {
+            let poll = match waiting.pop() {
+                Some(poll) => poll,
+                None => reader.poll(8192)?,
+            };
+            match poll {
                 SourcePoll::Batch(batch) => {
                     if batch.kinds().any(|kind| !kind.is_add()) {
                         return Err(Error::connector(
@@ -133,17 +145,22 @@ impl Loaded {
                     batches.push(batch.rows().clone());
                 }
                 SourcePoll::Watermark(_) | SourcePoll::Idle(_) => {}
+                SourcePoll::Several(polls) => waiting.extend(polls.into_iter().rev()),
                 // A table that is written to: what is there now.
-                SourcePoll::Several(_) | SourcePoll::Pending(_) | SourcePoll::End => break,
+                SourcePoll::Pending(_) | SourcePoll::End => break,
             }
         }
         let schema = batches
             .first()
             .map_or_else(|| self.schema.to_arrow(), RecordBatch::schema);
         let rows = concat_batches(&schema, &batches)?;
-        let keys = &rows.columns()[self.width..];
+        let keys: Vec<_> = self
+            .keys
+            .iter()
+            .map(|i| Arc::clone(rows.column(*i)))
+            .collect();
         self.encoder
-            .encode(keys, rows.num_rows(), &mut self.encoded)?;
+            .encode(&keys, rows.num_rows(), &mut self.encoded)?;
         self.table = self.encoder.table();
         let (mut slots, mut fresh) = (Vec::new(), Vec::new());
         self.table.intern(&self.encoded, &mut slots, &mut fresh)?;
@@ -153,7 +170,7 @@ impl Loaded {
                 self.by_slot[*slot as usize].push(row);
             }
         }
-        Ok(rows.project(&(0..self.width).collect::<Vec<_>>())?)
+        Ok(rows.project(&self.projection)?)
     }
 }
 
