@@ -1,10 +1,10 @@
 //! The `filesystem` connector: tables that are files of a local folder.
 //!
-//! - [`listing`]: which files a table has, and partitions in their paths,
-//! - [`source`]: the table as a source; [`reader`] reads one subtask's files, [`open_file`] is the one
-//!   that it is reading, [`constants`] are columns that the file's path tells,
-//! - [`sink`]: the table as a sink; [`writer`] is one subtask's share of it, [`part`] writes one file and
-//!   makes it visible, [`compaction`] makes one of several, [`partition_commit`] says which partitions
+//! - `listing`: which files a table has, and partitions in their paths,
+//! - `source`: the table as a source; `reader` reads one subtask's files, `open_file` is the one
+//!   that it is reading, `constants` are columns that the file's path tells,
+//! - `sink`: the table as a sink; `writer` is one subtask's share of it, `part` writes one file and
+//!   makes it visible, `compaction` makes one of several, `partition_commit` says which partitions
 //!   are complete.
 
 mod compaction;

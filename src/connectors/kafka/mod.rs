@@ -1,11 +1,11 @@
 //! The `kafka` and `upsert-kafka` connectors: tables that are topics of a Kafka cluster.
 //!
-//! - [`settings`], [`properties`], [`fields`]: what the options say,
-//! - [`client`]: what all clients of a cluster share,
-//! - [`source`], [`reader`], [`splits`], [`decode`], [`metadata`]: the table as a source; records that
-//!   cannot be decoded go to [`dead_letters`],
-//! - [`sink`], [`encode`], [`producer`]: the table as a sink,
-//! - [`transactions`], [`marker`], [`epoch_file`]: exactly once.
+//! - `settings`, `properties`, `fields`: what the options say,
+//! - `client`: what all clients of a cluster share,
+//! - `source`, `reader`, `splits`, `decode`, `metadata`: the table as a source; records that
+//!   cannot be decoded go to `dead_letters`,
+//! - `sink`, `encode`, `producer`: the table as a sink,
+//! - `transactions`, `marker`, `epoch_file`: exactly once.
 
 mod client;
 mod dead_letters;
