@@ -187,9 +187,16 @@ enum Place {
 #[derive(Debug, Default)]
 struct Faults {
     left: AtomicU32,
+    /// Polls or batches of all attempts: one that goes on near the end has few of its own.
+    seen: AtomicU32,
 }
 
 impl Faults {
+    /// Whether the job has got going.
+    fn is_warm(&self) -> bool {
+        self.seen.fetch_add(1, Ordering::SeqCst) >= 5
+    }
+
     fn point(&self, place: Place) -> Result<()> {
         let take = |left: u32| left.checked_sub(1);
         let failed = self
@@ -212,7 +219,6 @@ struct FaultySource {
 
 struct FaultyReader {
     reader: Box<dyn SourceReader>,
-    polls: u32,
     place: Place,
     faults: Arc<Faults>,
 }
@@ -230,7 +236,6 @@ impl SourceReaderFactory for FaultySource {
         }
         Ok(Box::new(FaultyReader {
             reader: self.script.create(subtask, parallelism, restored)?,
-            polls: 0,
             place: self.place,
             faults: Arc::clone(&self.faults),
         }))
@@ -239,8 +244,8 @@ impl SourceReaderFactory for FaultySource {
 
 impl SourceReader for FaultyReader {
     fn poll(&mut self, max_rows: usize) -> Result<SourcePoll> {
-        self.polls += 1;
-        if self.polls > 5 && matches!(self.place, Place::Source | Place::SourceOpens) {
+        let faulty = matches!(self.place, Place::Source | Place::SourceOpens);
+        if faulty && self.faults.is_warm() {
             self.faults.point(Place::Source)?;
         }
         self.reader.poll(max_rows)
@@ -252,14 +257,12 @@ impl SourceReader for FaultyReader {
 }
 
 struct FaultyOperator {
-    batches: u32,
     faults: Option<Arc<Faults>>,
 }
 
 impl Operator for FaultyOperator {
     fn process(&mut self, _: usize, batch: ChangeBatch, out: &mut Output<'_>) -> Result<()> {
-        self.batches += 1;
-        if let Some(faults) = self.faults.as_ref().filter(|_| self.batches > 5) {
+        if let Some(faults) = self.faults.as_ref().filter(|f| f.is_warm()) {
             faults.point(Place::Operator)?;
         }
         out.emit(batch)
@@ -324,6 +327,7 @@ impl SinkWriter for FaultyWriter {
 fn faulty(place: Place, failures: u32, rows: &CommittedRows) -> Graph {
     let faults = Arc::new(Faults {
         left: AtomicU32::new(failures),
+        seen: AtomicU32::new(0),
     });
     let mut graph = Graph::default();
     let read = VertexKind::Source(Arc::new(FaultySource {
@@ -340,7 +344,6 @@ fn faulty(place: Place, failures: u32, rows: &CommittedRows) -> Graph {
     let own = (place == Place::Operator).then(|| Arc::clone(&faults));
     let factory: OperatorFactory = Arc::new(move |_| {
         Ok(Box::new(FaultyOperator {
-            batches: 0,
             faults: own.clone(),
         }))
     });
@@ -618,6 +621,7 @@ fn a_stopped_at_most_once_job_loses_nothing() {
 fn the_reader_of_a_query_gets_every_row_once() {
     let faults = Arc::new(Faults {
         left: AtomicU32::new(2),
+        seen: AtomicU32::new(0),
     });
     let mut config = config(&Arc::new(MemoryStore::default()));
     config.checkpointing.as_mut().unwrap().interval = Some(Duration::from_micros(300));
@@ -627,7 +631,6 @@ fn the_reader_of_a_query_gets_every_row_once() {
     let read = add(&mut graph, "Read", source(numbers(0..40)), &[]);
     let factory: OperatorFactory = Arc::new(move |_| {
         Ok(Box::new(FaultyOperator {
-            batches: 0,
             faults: Some(Arc::clone(&faults)),
         }))
     });
