@@ -1,7 +1,8 @@
 //! Rows per second of `GROUP BY` on one core: by key type and number of keys, for insertions and for
 //! a changelog, row by row and in mini-batch. 4096-row batches, output built and thrown away.
 
-use std::hint::black_box;
+mod common;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,41 +10,18 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ebbflow::aggregates::{AggregateCall, CallContext, resolve};
 use ebbflow::changelog::{ChangeBatch, RowKind};
-use ebbflow::error::Result;
 use ebbflow::functions::{Arg, Environment};
 use ebbflow::operators::group_aggregate::{GroupAggregate, GroupAggregateSpec, MiniBatch};
 use ebbflow::operators::{Operator, OperatorContext};
 use ebbflow::runtime::clock::ManualClock;
 use ebbflow::runtime::metrics::OperatorMetrics;
-use ebbflow::runtime::output::{Downstream, Output, Status};
+use ebbflow::runtime::output::Output;
 use ebbflow::types::{Column, Schema, TypeKind};
 
-/// As in the binary.
-#[cfg(feature = "mimalloc")]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+use self::common::Discard;
 
 const ROWS: usize = 4096;
 const BATCHES: usize = 256;
-
-/// Counts what comes and lets it go.
-#[derive(Default)]
-struct Discard(usize);
-
-impl Downstream for Discard {
-    fn batch(&mut self, batch: ChangeBatch) -> Result<()> {
-        self.0 += black_box(&batch).len();
-        Ok(())
-    }
-
-    fn watermark(&mut self, _: i64) -> Result<()> {
-        Ok(())
-    }
-
-    fn status(&mut self, _: Status) -> Result<()> {
-        Ok(())
-    }
-}
 
 struct Random(u64);
 

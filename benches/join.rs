@@ -3,48 +3,26 @@
 
 #![allow(clippy::unwrap_used)] // a bench may end at once
 
-use std::hint::black_box;
+mod common;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ebbflow::changelog::{ChangeBatch, RowKind};
-use ebbflow::error::Result;
 use ebbflow::functions::Environment;
 use ebbflow::operators::join::{Join, JoinInput, JoinSpec, JoinType, UniqueKey};
 use ebbflow::operators::{Operator, OperatorContext};
 use ebbflow::runtime::clock::ManualClock;
 use ebbflow::runtime::metrics::OperatorMetrics;
-use ebbflow::runtime::output::{Downstream, Output, Status};
+use ebbflow::runtime::output::Output;
 use ebbflow::types::{Column, Schema, TypeKind};
 
-/// As in the binary.
-#[cfg(feature = "mimalloc")]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+use self::common::Discard;
 
 const ROWS: usize = 4096;
 const BATCHES: usize = 128;
-
-/// Counts what comes and lets it go.
-#[derive(Default)]
-struct Discard(usize);
-
-impl Downstream for Discard {
-    fn batch(&mut self, batch: ChangeBatch) -> Result<()> {
-        self.0 += black_box(&batch).len();
-        Ok(())
-    }
-
-    fn watermark(&mut self, _: i64) -> Result<()> {
-        Ok(())
-    }
-
-    fn status(&mut self, _: Status) -> Result<()> {
-        Ok(())
-    }
-}
 
 /// What the rows of a side are.
 #[derive(Clone, Copy, PartialEq)]

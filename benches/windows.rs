@@ -2,7 +2,8 @@
 //! ten seconds (every two seconds), a million events a second of event time. 4096-row batches, a
 //! watermark every 200 ms of event time, output built and thrown away.
 
-use std::hint::black_box;
+mod common;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,6 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, TimestampMillisecondArray}
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ebbflow::aggregates::{AggregateCall, CallContext, resolve};
 use ebbflow::changelog::ChangeBatch;
-use ebbflow::error::Result;
 use ebbflow::functions::Environment;
 use ebbflow::operators::window_aggregate::{
     WindowAggregateSpec, WindowProperty, WindowSource, window_aggregate,
@@ -19,13 +19,10 @@ use ebbflow::operators::windowing::{WindowKind, WindowTime, Windowing};
 use ebbflow::operators::{Operator, OperatorContext};
 use ebbflow::runtime::clock::ManualClock;
 use ebbflow::runtime::metrics::OperatorMetrics;
-use ebbflow::runtime::output::{Downstream, Output, Status};
+use ebbflow::runtime::output::Output;
 use ebbflow::types::{Column, Schema, TimeAttribute, TypeKind};
 
-/// As in the binary.
-#[cfg(feature = "mimalloc")]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+use self::common::Discard;
 
 const ROWS: usize = 4096;
 const KEYS: u64 = 100_000;
@@ -35,25 +32,6 @@ const EVENTS_PER_MS: i64 = 1000;
 const INTERVAL_MS: i64 = 200;
 /// Batches that are made ahead; their times are moved on with every round.
 const BATCHES: usize = 256;
-
-/// Counts what comes and lets it go.
-#[derive(Default)]
-struct Discard(usize);
-
-impl Downstream for Discard {
-    fn batch(&mut self, batch: ChangeBatch) -> Result<()> {
-        self.0 += black_box(&batch).len();
-        Ok(())
-    }
-
-    fn watermark(&mut self, _: i64) -> Result<()> {
-        Ok(())
-    }
-
-    fn status(&mut self, _: Status) -> Result<()> {
-        Ok(())
-    }
-}
 
 struct Random(u64);
 
