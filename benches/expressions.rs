@@ -334,7 +334,10 @@ fn pairs() -> Vec<Pair> {
                 format!("{{\"id\": {i}, \"user\": {{\"name\": \"user {i}\"}}, \"n\": 1.5}}")
             }),
             kind: TypeKind::STRING,
-            ours: Box::new(|c| function("JSON_VALUE", vec![c, constant("$.user.name")])),
+            ours: Box::new(|c| {
+                let clauses = ["$.user.name", "STRING", "NULL", "", "NULL", ""].map(constant);
+                function("JSON_VALUE", [c].into_iter().chain(clauses).collect())
+            }),
             theirs: None,
         },
         Pair {
