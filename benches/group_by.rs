@@ -18,21 +18,10 @@ use ebbflow::runtime::metrics::OperatorMetrics;
 use ebbflow::runtime::output::Output;
 use ebbflow::types::{Column, Schema, TypeKind};
 
-use self::common::Discard;
+use self::common::{Discard, Random};
 
 const ROWS: usize = 4096;
 const BATCHES: usize = 256;
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
 
 #[derive(Clone, Copy, PartialEq)]
 enum Key {

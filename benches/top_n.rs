@@ -19,23 +19,12 @@ use ebbflow::runtime::metrics::OperatorMetrics;
 use ebbflow::runtime::output::Output;
 use ebbflow::types::{Column, Schema, TypeKind};
 
-use self::common::Discard;
+use self::common::{Discard, Random};
 
 const ROWS: usize = 4096;
 const BATCHES: usize = 768;
 const KEYS: u64 = 100_000;
 const N: u64 = 10;
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self, bound: u64) -> i64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        i64::try_from(self.0 % bound).unwrap()
-    }
-}
 
 fn schema(text: bool) -> Schema {
     let last = if text {
@@ -53,9 +42,13 @@ fn schema(text: bool) -> Schema {
 fn input(text: bool) -> Vec<ChangeBatch> {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let arrow = schema(text).to_arrow();
+    let mut column = |bound| {
+        let numbers = (0..ROWS).map(|_| i64::try_from(random.next(bound)).unwrap());
+        Int64Array::from_iter_values(numbers)
+    };
     let mut batch = || {
-        let keys: Int64Array = (0..ROWS).map(|_| Some(random.next(KEYS))).collect();
-        let scores: Int64Array = (0..ROWS).map(|_| Some(random.next(1_000_000))).collect();
+        let keys = column(KEYS);
+        let scores = column(1_000_000);
         let last: ArrayRef = if text {
             let texts = (0..ROWS).map(|i| Some(format!("row number {i}")));
             Arc::new(texts.collect::<StringArray>())

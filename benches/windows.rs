@@ -22,7 +22,7 @@ use ebbflow::runtime::metrics::OperatorMetrics;
 use ebbflow::runtime::output::Output;
 use ebbflow::types::{Column, Schema, TimeAttribute, TypeKind};
 
-use self::common::Discard;
+use self::common::{Discard, Random};
 
 const ROWS: usize = 4096;
 const KEYS: u64 = 100_000;
@@ -32,17 +32,6 @@ const EVENTS_PER_MS: i64 = 1000;
 const INTERVAL_MS: i64 = 200;
 /// Batches that are made ahead; their times are moved on with every round.
 const BATCHES: usize = 256;
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
 
 fn schema() -> Schema {
     let time = Column {

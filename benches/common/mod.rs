@@ -1,4 +1,7 @@
-//! What the benches of operators share: the binary's allocator, and an end for what an operator emits.
+//! What the benches of operators share: the binary's allocator, numbers that look random, and an end
+//! for what an operator emits.
+
+#![allow(dead_code)] // a bench uses what it needs
 
 use std::hint::black_box;
 
@@ -27,5 +30,18 @@ impl Downstream for Discard {
 
     fn status(&mut self, _: Status) -> Result<()> {
         Ok(())
+    }
+}
+
+/// Numbers that look random, the same ones in every run (xorshift64, Marsaglia 2003).
+pub struct Random(pub u64);
+
+impl Random {
+    /// A number from 0 up to `bound`, which is left out.
+    pub fn next(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
     }
 }
