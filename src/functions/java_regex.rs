@@ -133,13 +133,19 @@ impl JavaRegex {
         }
     }
 
-    /// Group `group` of the first match; `None` if there is none, or the group took no part.
-    pub(super) fn group(&self, text: &str, group: usize) -> Result<Option<(usize, usize)>> {
+    /// Group `group` of the first match; `None` if there is none, or the group took no part. `places` is memory to be
+    /// used again with this pattern, `None` at first.
+    pub(super) fn group(
+        &self,
+        text: &str,
+        group: usize,
+        places: &mut Option<regex::CaptureLocations>,
+    ) -> Result<Option<(usize, usize)>> {
         match self.engine(text) {
             _ if group == 0 => self.find_at(text, 0),
             Engine::Linear(regex) => {
-                let mut places = regex.capture_locations();
-                let found = regex.captures_read(&mut places, text);
+                let places = places.get_or_insert_with(|| regex.capture_locations());
+                let found = regex.captures_read(places, text);
                 Ok(found.and_then(|_| places.get(group)))
             }
             Engine::Backtracking(_) => {

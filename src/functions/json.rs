@@ -11,11 +11,12 @@ use datafusion::common::ScalarValue;
 use serde_json::Value;
 
 use self::construct::{prepare_array, prepare_object, resolve_array, resolve_object};
-use self::paths::Paths;
+use self::paths::{JsonPath, Paths};
 use super::builtin::{
     Builtin,
     Resolve::{Custom, Forms},
 };
+use super::json_path::Leaf;
 use super::json_tree::{is_scalar, parse, write, write_unquoted};
 use super::json_write::JsonForm;
 use super::kernel::{
@@ -284,8 +285,7 @@ fn prepare_value(call: &Call<'_>) -> Result<Kernel> {
     );
     let fail = |behavior: &str, reason: String| instead(behavior, || reason);
     // What is found for each row: a scalar, or which default.
-    let lookup = move |json: &str, path: &str| -> Result<Result<Option<Value>, bool>> {
-        let path = paths.get(path);
+    let lookup = move |path: &JsonPath, json: &str| -> Result<Result<Option<Value>, bool>> {
         let root = path.parse(json);
         let outcome = match path.find(root.as_ref()) {
             Ok(Some(value)) if is_scalar(&value) => return Ok(Ok(Some(value.into_owned()))),
@@ -320,7 +320,19 @@ fn prepare_value(call: &Call<'_>) -> Result<Kernel> {
         if kind.is_string() {
             let (empty, error) = (c.column::<Text>(4)?, c.column::<Text>(6)?);
             let array = collect_text(c.rows, nulls.as_ref(), |i, out| {
-                Ok(match lookup(json.value(i), path.value(i))? {
+                let (json, path) = (json.value(i), paths.get(path.value(i)));
+                match path.scalar(json) {
+                    Some(Leaf::Text(text)) => {
+                        out.push_str(&text);
+                        return Ok(Some(()));
+                    }
+                    Some(Leaf::Other(value)) => {
+                        write_unquoted(&value, out);
+                        return Ok(Some(()));
+                    }
+                    None => {}
+                }
+                Ok(match lookup(&path, json)? {
                     Ok(value) => value.map(|value| write_unquoted(&value, out)),
                     Err(on_empty) => if on_empty { &empty } else { &error }
                         .get(i)
@@ -335,7 +347,7 @@ fn prepare_value(call: &Call<'_>) -> Result<Kernel> {
                 values.push(ScalarValue::Null);
                 continue;
             }
-            let value = match lookup(json.value(i), path.value(i))? {
+            let value = match lookup(&paths.get(path.value(i)), json.value(i))? {
                 Ok(None) => ScalarValue::Null,
                 Ok(Some(value)) => match convert(&value, &kind) {
                     Some(value) => value,

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use self::filter::Condition;
+pub(super) use self::prune::Leaf;
 
 /// A compiled path.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,12 +1,13 @@
 //! Functions with regular expressions, in Java's syntax.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
 use hashbrown::HashMap;
 
 use super::builtin::{Builtin, Resolve::Forms};
 use super::java_regex::{JavaRegex, Refusal, after};
-use super::kernel::{Bool, Call, Int, Text, arrays, collect_texts};
+use super::kernel::{BigInt, Bool, Call, Int, Text, arrays, collect_text, collect_texts};
 use super::signature::{Param, Returns};
 use crate::error::{Error, Result};
 use crate::types::TypeKind;
@@ -38,28 +39,36 @@ impl Regexes {
         Self::Constant(JavaRegex::new(pattern).map(Arc::new))
     }
 
-    fn compiled(&self, pattern: &str) -> Compiled {
+    fn compiled(&self, pattern: &str) -> Result<Cow<'_, Arc<JavaRegex>>, Refusal> {
         match self {
-            Self::Constant(compiled) => compiled.clone(),
+            Self::Constant(compiled) => match compiled {
+                Ok(regex) => Ok(Cow::Borrowed(regex)),
+                Err(refusal) => Err(refusal.clone()),
+            },
             Self::Varying(cache) => {
                 let mut cache = cache
                     .lock()
                     .unwrap_or_else(|poisoned| poisoned.into_inner());
                 if let Some(compiled) = cache.get(pattern) {
-                    return compiled.clone();
+                    return compiled.clone().map(Cow::Owned);
                 }
                 if cache.len() >= CACHE {
                     cache.clear();
                 }
                 let compiled = JavaRegex::new(pattern).map(Arc::new);
                 cache.insert(pattern.to_string(), compiled.clone());
-                compiled
+                compiled.map(Cow::Owned)
             }
         }
     }
 
+    /// Whether all rows have the same pattern.
+    fn is_constant(&self) -> bool {
+        matches!(self, Self::Constant(_))
+    }
+
     /// The pattern, or `None` if it is malformed: for functions that give NULL then.
-    pub(super) fn get(&self, pattern: &str) -> Result<Option<Arc<JavaRegex>>> {
+    pub(super) fn get(&self, pattern: &str) -> Result<Option<Cow<'_, Arc<JavaRegex>>>> {
         match self.compiled(pattern) {
             Ok(regex) => Ok(Some(regex)),
             Err(Refusal::Invalid(_)) => Ok(None),
@@ -68,7 +77,7 @@ impl Regexes {
     }
 
     /// The pattern; a malformed one is an error.
-    pub(super) fn strict(&self, pattern: &str) -> Result<Arc<JavaRegex>> {
+    pub(super) fn strict(&self, pattern: &str) -> Result<Cow<'_, Arc<JavaRegex>>> {
         self.compiled(pattern)
             .map_err(|refusal| refused(pattern, &refusal))
     }
@@ -144,21 +153,26 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Forms(TWO_AND_GROUP, Returns::Nullable(TypeKind::STRING)),
         |call| {
             let regexes = Regexes::of(call, 1);
-            let extract = move |s: &str, pattern: &str, group: i64, out: &mut String| {
-                let group = usize::try_from(group).ok();
-                let (Some(regex), Some(group)) = (regexes.get(pattern)?, group) else {
-                    return Ok(None);
-                };
-                let found = regex.group(s, group)?;
-                Ok(found.map(|(start, end)| out.push_str(&s[start..end])))
-            };
-            Ok(if call.args.len() == 2 {
-                call.text2::<Text, Text, Result<Option<()>>>(move |s, pattern, out| {
-                    extract(s, pattern, 0, out)
+            let has_group = call.args.len() == 3;
+            Ok(arrays(move |c, _| {
+                let (s, pattern) = (c.column::<Text>(0)?, c.column::<Text>(1)?);
+                let groups = has_group.then(|| c.column::<BigInt>(2)).transpose()?;
+                let mut places = None;
+                collect_text(c.rows, c.nulls().as_ref(), |i, out| {
+                    let group = groups.as_ref().map_or(0, |groups| groups.value(i));
+                    let group = usize::try_from(group).ok();
+                    let (Some(regex), Some(group)) = (regexes.get(pattern.value(i))?, group)
+                    else {
+                        return Ok(None);
+                    };
+                    if !regexes.is_constant() {
+                        places = None;
+                    }
+                    let s = s.value(i);
+                    let found = regex.group(s, group, &mut places)?;
+                    Ok(found.map(|(start, end)| out.push_str(&s[start..end])))
                 })
-            } else {
-                call.text3::<Text, Text, super::kernel::BigInt, Result<Option<()>>>(extract)
-            })
+            }))
         },
     )
     .may_fail()
@@ -179,7 +193,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
             Ok(arrays(move |c, _| {
                 let (s, pattern) = (c.column::<Text>(0)?, c.column::<Text>(1)?);
                 let group = given
-                    .then(|| c.column::<super::kernel::BigInt>(2))
+                    .then(|| c.column::<BigInt>(2))
                     .transpose()?;
                 collect_texts(c.rows, c.nulls().as_ref(), |i, out| {
                     let s = s.value(i);

@@ -264,10 +264,10 @@ fn prepare_split_index(call: &Call<'_>) -> Result<Kernel> {
             if s.is_empty() {
                 return None;
             }
-            let piece = if separator.is_empty() {
-                s.split(is_java_whitespace).nth(i)
-            } else {
-                s.split(separator).nth(i)
+            let piece = match separator.as_bytes() {
+                [] => s.split(is_java_whitespace).nth(i),
+                [byte] => piece(s, *byte, i),
+                _ => s.split(separator).nth(i),
             };
             piece.map(|piece| out.push_str(piece))
         }));
@@ -282,6 +282,16 @@ fn prepare_split_index(call: &Call<'_>) -> Result<Kernel> {
             .nth(i)
             .map(|piece| out.push_str(piece))
     }))
+}
+
+/// Piece `i` of the text split at an ASCII character.
+fn piece(s: &str, separator: u8, i: usize) -> Option<&str> {
+    let mut rest = s;
+    for _ in 0..i {
+        rest = &rest[memchr::memchr(separator, rest.as_bytes())? + 1..];
+    }
+    let end = memchr::memchr(separator, rest.as_bytes());
+    Some(&rest[..end.unwrap_or(rest.len())])
 }
 
 /// `Character.isWhitespace`.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hashbrown::HashMap;
 use serde_json::Value;
 
-use crate::functions::json_path::Path;
+use crate::functions::json_path::{Leaf, Path};
 use crate::functions::json_tree::parse;
 use crate::functions::kernel::Call;
 
@@ -46,6 +46,14 @@ impl JsonPath {
         match &self.path {
             Ok(path) => path.parse(text),
             Err(_) => parse(text),
+        }
+    }
+
+    /// The scalar at the path of a text, if that can be had without keeping anything else. `None` says nothing.
+    pub(super) fn scalar<'t>(&self, text: &'t str) -> Option<Leaf<'t>> {
+        match self.path.as_ref().ok()?.leaf(text)? {
+            Leaf::Other(Value::Null | Value::Array(_) | Value::Object(_)) => None,
+            leaf => Some(leaf),
         }
     }
 

@@ -1,11 +1,14 @@
 //! Reads of a JSON text only what a path leads to. The whole text is checked all the same; the rest of it
 //! is skipped without being kept.
 
+mod leaf;
+
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
+pub(in crate::functions) use self::leaf::Leaf;
 use super::{Path, Token};
 use crate::functions::json_tree::parse;
 
@@ -15,19 +18,28 @@ const NUMBER: &str = "$serde_json::private::Number";
 impl Path {
     /// The first value of a text as far as [`read`](Self::read) looks at it; `None` if it is no JSON.
     pub(in crate::functions) fn parse(&self, text: &str) -> Option<Value> {
-        let plain = self.function.is_none()
-            && self.tokens.iter().all(|token| match token {
-                Token::Property(names) => names.len() == 1,
-                Token::Index(indices) => matches!(indices.as_slice(), [index] if *index >= 0),
-                _ => false,
-            });
-        // a scalar ends where something that parts values stands: the stream knows
-        if !plain || !text.trim_start().starts_with(['{', '[']) {
+        if !self.is_plain() || !starts_nested(text) {
             return parse(text);
         }
         let mut deserializer = serde_json::Deserializer::from_str(text);
         Pruned(&self.tokens).deserialize(&mut deserializer).ok()
     }
+
+    /// Whether it is made of single properties and elements counted from the start.
+    fn is_plain(&self) -> bool {
+        self.function.is_none()
+            && self.tokens.iter().all(|token| match token {
+                Token::Property(names) => names.len() == 1,
+                Token::Index(indices) => matches!(indices.as_slice(), [index] if *index >= 0),
+                _ => false,
+            })
+    }
+}
+
+/// Whether a text seems to be an object or array. A scalar ends where something that parts values stands, which
+/// only the stream of values knows.
+fn starts_nested(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '['])
 }
 
 /// A value of which only what the tokens lead to is kept. What is not on the way is left out of objects,
@@ -203,6 +215,7 @@ mod tests {
             "$[2][0]",
             "$.b",
         ];
+        let mut leaves = 0;
         for document in documents {
             for text in paths {
                 let path = Path::new(text).expect("a path");
@@ -211,7 +224,16 @@ mod tests {
                     .parse(document)
                     .map(|v| path.read(&v).map(|v| v.into_owned()));
                 assert_eq!(pruned, whole, "{text} of {document}");
+                if let Some(leaf) = path.leaf(document) {
+                    leaves += 1;
+                    let leaf = match leaf {
+                        Leaf::Text(text) => Value::from(text),
+                        Leaf::Other(value) => value,
+                    };
+                    assert_eq!(Some(Ok(leaf)), whole, "{text} of {document}");
+                }
             }
         }
+        assert!(leaves > 10, "{leaves}");
     }
 }

@@ -121,6 +121,47 @@ pub fn cast_time(text: &str) -> Option<i32> {
 /// the 31st is cut to the month's end, and 24:00:00 is the next midnight.
 #[must_use]
 pub fn cast_timestamp(text: &str) -> Option<(i64, i64)> {
+    usual_timestamp(text.as_bytes()).or_else(|| any_timestamp(text))
+}
+
+/// The usual form of it, `2024-01-31 12:30:00` with or without a fraction and with nothing unusual in it: read in
+/// one go.
+fn usual_timestamp(text: &[u8]) -> Option<(i64, i64)> {
+    let (text, fraction) = text.split_at_checked(19)?;
+    let separators = [text[4], text[7], text[10], text[13], text[16]];
+    if separators != *b"-- ::" {
+        return None;
+    }
+    let digit = |i: usize| text[i].checked_sub(b'0').filter(|d| *d < 10);
+    let two = |i: usize| Some(u32::from(digit(i)? * 10 + digit(i + 1)?));
+    let (year, month, day) = (two(0)? * 100 + two(2)?, two(5)?, two(8)?);
+    let (hour, minute, second) = (two(11)?, two(14)?, two(17)?);
+    let plain = year > 0
+        && (1..=12).contains(&month)
+        && (1..=days_in_month(year.into(), month)).contains(&day)
+        && hour < 24
+        && minute < 60
+        && second < 60;
+    if !plain {
+        return None;
+    }
+    let nanos = match fraction {
+        [] => 0,
+        [b'.', digits @ ..] if (1..=9).contains(&digits.len()) => {
+            let mut nanos = 0;
+            for digit in digits {
+                nanos = nanos * 10 + i64::from(digit.checked_sub(b'0').filter(|d| *d < 10)?);
+            }
+            nanos * 10i64.pow(9 - u32::try_from(digits.len()).ok()?)
+        }
+        _ => return None,
+    };
+    let of_day = i64::from(hour * 3600 + minute * 60 + second);
+    let days = days_from_civil(year.into(), month, day);
+    Some((days * 86_400 + of_day, nanos))
+}
+
+fn any_timestamp(text: &str) -> Option<(i64, i64)> {
     let (date, time) = match text.split_once(' ') {
         Some((date, time)) => (date, Some(time)),
         None => (text, None),
@@ -196,6 +237,12 @@ mod tests {
             ("2024-1-2 3:4:5", Some((day + 11_045, 0))),
             ("2024-01-02 03:04:05.5", Some((day + 11_045, 500_000_000))),
             ("2024-01-02 03:04:05.", Some((day + 11_045, 0))),
+            ("2024-01-02 03:04:05.000000012", Some((day + 11_045, 12))),
+            ("2024-01-02 03:04:05.12é", None),
+            ("2024-01-02 03:04:60", None),
+            ("2024-01-02 03:04:0/", None),
+            ("2024-00-02 03:04:05", None),
+            ("0000-01-02 03:04:05", None),
             ("2023-02-30 00:00:00", Some((feb, 0))),
             ("2024-01-02 24:00:00", Some((day + 86_400, 0))),
             ("2024-01-02 24:00:01", None),
