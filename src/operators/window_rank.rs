@@ -132,10 +132,7 @@ impl WindowRank {
             self.scratch.clear();
             self.scratch.extend_from_slice(sort);
             self.scratch.extend_from_slice(self.rows.bytes(i));
-            let entry = Entry {
-                id: self.store.insert(&self.scratch),
-                sort_len: u32::try_from(sort.len()).expect("a sort key is shorter than 4 GiB"),
-            };
+            let entry = Entry::new(self.store.insert(&self.scratch), sort);
             rows.insert(at, entry);
             if rows.len() > self.rank_end
                 && let Some(last) = rows.pop()

@@ -277,10 +277,7 @@ impl UntimedOver {
         self.scratch.extend_from_slice(self.rows.bytes(i));
         let partition = &mut self.partitions[self.slots[i] as usize];
         let at = partition.upper_bound(&self.store, sort);
-        let entry = Entry {
-            id: self.store.insert(&self.scratch),
-            sort_len: u32::try_from(sort.len()).expect("a sort key is shorter than 4 GiB"),
-        };
+        let entry = Entry::new(self.store.insert(&self.scratch), sort);
         (partition.insert(at, entry), entry)
     }
 

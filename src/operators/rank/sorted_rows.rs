@@ -1,5 +1,9 @@
 //! Rows in order, with ranks: the state of one partition.
 
+use std::cmp::Ordering;
+
+use smallvec::{SmallVec, smallvec};
+
 use crate::state::rows::{RowId, RowStore};
 
 /// A chunk is cut in two when it grows to this.
@@ -10,11 +14,66 @@ const CHUNK: usize = 512;
 pub(in crate::operators) struct Entry {
     /// The row.
     pub(in crate::operators) id: RowId,
-    /// Length of the sort key.
-    pub(in crate::operators) sort_len: u32,
+    sort_len: u32,
+    start: Start,
+}
+
+/// The first bytes of a sort key, as numbers that compare as the bytes do; zeros follow a shorter key. A number
+/// or a time with its NULL byte fits: most comparisons need not look for the row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Start([u32; 3]);
+
+impl Start {
+    const LEN: usize = 12;
+
+    fn of(sort: &[u8]) -> Self {
+        let mut bytes = [0; Self::LEN];
+        let len = sort.len().min(Self::LEN);
+        bytes[..len].copy_from_slice(&sort[..len]);
+        let word = |i: usize| u32::from_be_bytes([0, 1, 2, 3].map(|j| bytes[i * 4 + j]));
+        Self([word(0), word(1), word(2)])
+    }
+}
+
+/// A sort key to compare entries with.
+struct Sought<'a> {
+    sort: &'a [u8],
+    start: Start,
+}
+
+impl<'a> Sought<'a> {
+    fn new(sort: &'a [u8]) -> Self {
+        Self {
+            sort,
+            start: Start::of(sort),
+        }
+    }
 }
 
 impl Entry {
+    /// The entry of row `id`, whose bytes begin with `sort`.
+    pub(in crate::operators) fn new(id: RowId, sort: &[u8]) -> Self {
+        Self {
+            id,
+            sort_len: u32::try_from(sort.len()).expect("a sort key is shorter than 4 GiB"),
+            start: Start::of(sort),
+        }
+    }
+
+    fn compare(&self, store: &RowStore, sought: &Sought<'_>) -> Ordering {
+        let whole = self.sort_len as usize <= Start::LEN && sought.sort.len() <= Start::LEN;
+        self.start.cmp(&sought.start).then_with(|| match whole {
+            // Zeros of the shorter key may stand for none.
+            true => (self.sort_len as usize).cmp(&sought.sort.len()),
+            false => self.sort(store).cmp(sought.sort),
+        })
+    }
+
+    /// Whether a new row with sort key `sort` comes before this one.
+    pub(in crate::operators) fn is_behind(&self, store: &RowStore, sort: &[u8]) -> bool {
+        self.compare(store, &Sought::new(sort)) == Ordering::Greater
+    }
+
     /// The bytes of the sort key.
     pub(in crate::operators) fn sort<'a>(&self, store: &'a RowStore) -> &'a [u8] {
         &store.get(self.id)[..self.sort_len as usize]
@@ -37,7 +96,7 @@ pub(in crate::operators) struct Position {
 #[derive(Debug, Clone, Default)]
 pub(in crate::operators) struct SortedRows {
     /// None is empty.
-    chunks: Vec<Vec<Entry>>,
+    chunks: SmallVec<[Vec<Entry>; 1]>,
 }
 
 impl SortedRows {
@@ -68,6 +127,14 @@ impl SortedRows {
         first.flat_map(move |c| &c[at.index..]).chain(rest).copied()
     }
 
+    /// Reads a little of every cache line that a search in the last chunk may need, and tells nothing by it.
+    pub(in crate::operators) fn touch(&self) -> u32 {
+        const STEP: usize = 64 / size_of::<Entry>();
+        let entries = self.chunks.last().map_or(&[][..], |chunk| chunk);
+        let steps = entries.iter().step_by(STEP);
+        steps.fold(0, |sum, entry| sum ^ entry.start.0[0])
+    }
+
     /// Where the first row stands for which `before` is not true; it MUST be true for a prefix.
     fn partition_point(&self, before: impl Fn(&Entry) -> bool) -> Position {
         let chunk = self
@@ -82,7 +149,8 @@ impl SortedRows {
 
     /// Where a new row with sort key `sort` belongs: behind all rows of that key.
     pub(in crate::operators) fn upper_bound(&self, store: &RowStore, sort: &[u8]) -> Position {
-        self.partition_point(|entry| entry.sort(store) <= sort)
+        let sought = Sought::new(sort);
+        self.partition_point(|entry| entry.compare(store, &sought) != Ordering::Greater)
     }
 
     /// Where the first row stands that has sort key `sort` and passes `is_it`.
@@ -92,10 +160,11 @@ impl SortedRows {
         sort: &[u8],
         is_it: impl Fn(&Entry) -> bool,
     ) -> Option<Position> {
-        let mut at = self.partition_point(|entry| entry.sort(store) < sort);
+        let sought = Sought::new(sort);
+        let mut at = self.partition_point(|entry| entry.compare(store, &sought) == Ordering::Less);
         while let Some(chunk) = self.chunks.get(at.chunk) {
             for (index, entry) in chunk.iter().enumerate().skip(at.index) {
-                if entry.sort(store) != sort {
+                if entry.compare(store, &sought) != Ordering::Equal {
                     return None;
                 }
                 if is_it(entry) {
@@ -132,7 +201,7 @@ impl SortedRows {
         let mut at = at;
         if at.chunk == self.chunks.len() {
             match self.chunks.len() {
-                0 => self.chunks.push(Vec::with_capacity(1)),
+                0 => self.chunks = smallvec![Vec::with_capacity(1)],
                 n => {
                     at = Position {
                         chunk: n - 1,
@@ -200,7 +269,7 @@ mod tests {
             let at = rows.upper_bound(&store, &[sort]);
             let rank = rows.rows_before(at);
             let id = store.insert(&bytes);
-            let at = rows.insert(at, Entry { id, sort_len: 1 });
+            let at = rows.insert(at, Entry::new(id, &[sort]));
             assert_eq!(rows.rows_before(at), rank);
             let model_rank = model.partition_point(|(s, _)| *s <= sort);
             assert_eq!(rank, model_rank);

@@ -285,10 +285,7 @@ impl Core {
         self.scratch.clear();
         self.scratch.extend_from_slice(new.sort);
         self.scratch.extend_from_slice(new.row);
-        let entry = Entry {
-            id: self.store.insert(&self.scratch),
-            sort_len: u32::try_from(new.sort.len()).expect("a sort key is shorter than 4 GiB"),
-        };
+        let entry = Entry::new(self.store.insert(&self.scratch), new.sort);
         self.set_place(entry.id, self.place_of_input(new.i));
         (rows.insert(at, entry), entry)
     }
