@@ -235,29 +235,50 @@ impl Planner<'_> {
         Ok(Ok(calc(plan, None, exprs, schema.clone())))
     }
 
-    /// `table.exec.emit.*`.
-    fn emit_strategy(&self) -> EmitStrategy {
+    /// `table.exec.emit.*` for windows of `shape`.
+    ///
+    /// # Errors
+    /// What does not go together, as Flink says it.
+    fn emit_strategy(&self, kind: &WindowKind) -> Result<EmitStrategy> {
+        let enabled = |what: &str| {
+            let option = format!("table.exec.emit.{what}.enabled");
+            self.config.bool(&option, false)
+        };
         let delay = |what: &str| {
-            let enabled = self
-                .config
-                .bool(&format!("table.exec.emit.{what}.enabled"), false);
-            enabled.then(|| {
-                self.config
-                    .duration_ms(&format!("table.exec.emit.{what}.delay"))
-                    .unwrap_or(0)
+            let option = format!("table.exec.emit.{what}.delay");
+            self.config.duration_ms(&option).ok_or_else(|| {
+                let (first, rest) = what.split_at(1);
+                Error::plan(format!(
+                    "{}{rest} delay should not be null or negative value when enable {what} emit strategy.",
+                    first.to_uppercase()
+                ))
+                .hint(format!("SET '{option}' = '0 ms' fires for each row"))
             })
         };
-        let late = delay("late-fire");
-        let lateness = self.config.duration_ms("table.exec.emit.allow-lateness");
-        EmitStrategy {
-            early_fire_delay_ms: delay("early-fire"),
-            late_fire_delay_ms: late,
-            allow_lateness_ms: lateness
-                .or(self.config.state_ttl())
-                .filter(|_| late.is_some())
-                .unwrap_or(0),
-            generate_update_before: true,
+        let (early, late) = (enabled("early-fire"), enabled("late-fire"));
+        if (early || late) && matches!(kind, WindowKind::Session { .. }) {
+            return Err(
+                Error::plan("Session window doesn't support EMIT strategy currently.").hint(
+                    "SET 'table.exec.emit.early-fire.enabled' and 'late-fire.enabled' to 'false'",
+                ),
+            );
         }
+        let early = early.then(|| delay("early-fire")).transpose()?;
+        let lateness = self.config.duration_ms("table.exec.emit.allow-lateness");
+        let lateness = lateness.or(self.config.state_ttl()).filter(|_| late);
+        if late && lateness.is_none() {
+            return Err(Error::plan(
+                "The 'AFTER WATERMARK' emit strategy requires set 'allow-lateness' or \
+                 'minIdleStateRetentionTime' in table config.",
+            )
+            .hint("SET 'table.exec.emit.allow-lateness' = '1 min', or 'table.exec.state.ttl'"));
+        }
+        Ok(EmitStrategy {
+            early_fire_delay_ms: early,
+            late_fire_delay_ms: late.then(|| delay("late-fire")).transpose()?,
+            allow_lateness_ms: lateness.unwrap_or(0),
+            generate_update_before: true,
+        })
     }
 
     /// The deprecated group windows: `GROUP BY TUMBLE(ts, ..)`.
@@ -277,7 +298,7 @@ impl Planner<'_> {
         } else {
             WindowProperty::Proctime
         };
-        let emit = self.emit_strategy();
+        let emit = self.emit_strategy(&windowing.kind)?;
         let append = input.mode.is_append();
         let first_property = keys.len() + calls.len();
         let mut key: Vec<usize> = (0..keys.len()).collect();

@@ -1,0 +1,43 @@
+-- compare: bag
+-- about: early and late firing of group windows: what fires when, in which changelog mode, and what has no such strategy
+SET 'pipeline.auto-watermark-interval' = '0';
+CREATE TABLE t (k STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector'='changelog', 'changelog-mode'='I', 'data'='
++I|a|1|2024-01-01T00:00:01
++I|a|2|2024-01-01T00:00:04
++I|b|3|2024-01-01T00:00:06
++I|a|4|2024-01-01T00:00:12
++I|a|5|2024-01-01T00:00:03
++I|b|6|2024-01-01T00:00:07
++I|b|7|2024-01-01T00:00:25
++I|a|8|2024-01-01T00:00:08
++I|b|9|2024-01-01T00:00:19
+');
+SET 'table.exec.emit.early-fire.enabled' = 'true';
+SELECT k, TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS c FROM t GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND);
+SELECT k, SESSION_START(ts, INTERVAL '4' SECOND) AS s, COUNT(*) AS c FROM t GROUP BY k, SESSION(ts, INTERVAL '4' SECOND);
+SET 'table.exec.emit.early-fire.delay' = '0 ms';
+SELECT k, TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS c FROM t GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND);
+EXPLAIN CHANGELOG_MODE SELECT k, TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS c FROM t GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND);
+SELECT k, HOP_START(ts, INTERVAL '5' SECOND, INTERVAL '10' SECOND) AS s, COUNT(*) AS c FROM t GROUP BY k, HOP(ts, INTERVAL '5' SECOND, INTERVAL '10' SECOND);
+SELECT k, SESSION_START(ts, INTERVAL '4' SECOND) AS s, COUNT(*) AS c FROM t GROUP BY k, SESSION(ts, INTERVAL '4' SECOND);
+SELECT SUM(c) FROM (SELECT k, COUNT(*) AS c FROM t GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND));
+SELECT k, window_start, COUNT(*) AS c FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY k, window_start, window_end;
+SET 'table.exec.emit.early-fire.enabled' = 'false';
+SET 'table.exec.emit.late-fire.enabled' = 'true';
+SELECT k, TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS c FROM t GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND);
+SET 'table.exec.emit.allow-lateness' = '10 s';
+SELECT k, TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS c FROM t GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND);
+SET 'table.exec.emit.late-fire.delay' = '0 ms';
+SELECT k, TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS c FROM t GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND);
+EXPLAIN CHANGELOG_MODE SELECT k, TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS c FROM t GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND);
+SELECT k, HOP_START(ts, INTERVAL '5' SECOND, INTERVAL '10' SECOND) AS s, COUNT(*) AS c FROM t GROUP BY k, HOP(ts, INTERVAL '5' SECOND, INTERVAL '10' SECOND);
+SELECT k, SESSION_START(ts, INTERVAL '4' SECOND) AS s, COUNT(*) AS c FROM t GROUP BY k, SESSION(ts, INTERVAL '4' SECOND);
+SET 'table.exec.emit.early-fire.enabled' = 'true';
+SELECT k, TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS c FROM t GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND);
+EXPLAIN CHANGELOG_MODE SELECT k, TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS c FROM t GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND);
+SET 'table.exec.emit.late-fire.enabled' = 'false';
+SELECT k, TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS c FROM t GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND);
+SELECT k, SESSION_START(ts, INTERVAL '4' SECOND) AS s, COUNT(*) AS c FROM t GROUP BY k, SESSION(ts, INTERVAL '4' SECOND);
+SET 'table.exec.emit.early-fire.enabled' = 'false';
+SELECT k, TUMBLE_START(ts, INTERVAL '10' SECOND) AS s, COUNT(*) AS c FROM t GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND);
+SELECT k, SESSION_START(ts, INTERVAL '4' SECOND) AS s, COUNT(*) AS c FROM t GROUP BY k, SESSION(ts, INTERVAL '4' SECOND);
