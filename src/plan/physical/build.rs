@@ -117,6 +117,11 @@ impl<'a> Planner<'a> {
                     Err(input) => *input,
                 };
                 let append = input.mode.is_append();
+                // Rows come when a group changes, not in the order of time.
+                let mut schema = schema;
+                for column in &mut schema.columns {
+                    column.time = None;
+                }
                 Ok(StreamPlan {
                     node: StreamNode::GroupAggregate {
                         keys: keys.clone(),

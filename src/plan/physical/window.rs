@@ -292,7 +292,11 @@ impl Planner<'_> {
     ) -> Result<StreamPlan> {
         let column = &input.schema.columns[window.time_column];
         let windowing = self.windowing(window.shape, column);
-        let time = window_time(column, window.time_column)?;
+        // Flink asks for the time attribute before a GROUP BY below takes it away.
+        let time = match column.time {
+            None => WindowTime::Rowtime(window.time_column),
+            Some(_) => window_time(column, window.time_column)?,
+        };
         let last = if matches!(time, WindowTime::Rowtime(_)) {
             WindowProperty::Rowtime
         } else {

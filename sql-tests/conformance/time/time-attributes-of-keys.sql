@@ -1,0 +1,34 @@
+-- compare: bag
+-- about: what a time attribute is after it was a key of DISTINCT, UNION or GROUP BY
+SET 'pipeline.auto-watermark-interval' = '0';
+CREATE TABLE t (k STRING, v INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector'='changelog', 'changelog-mode'='I', 'data'='
++I|a|1|2024-01-01T00:00:01
++I|a|2|2024-01-01T00:00:04
+');
+CREATE VIEW d AS SELECT DISTINCT k, ts FROM t;
+DESCRIBE d;
+CREATE VIEW g AS SELECT k, ts, COUNT(*) AS c FROM t GROUP BY k, ts;
+DESCRIBE g;
+SELECT * FROM TABLE(TUMBLE(TABLE d, DESCRIPTOR(ts), INTERVAL '10' SECOND));
+SELECT k, COUNT(*) FROM d GROUP BY k, TUMBLE(ts, INTERVAL '10' SECOND);
+SELECT k, v, COUNT(*) OVER (PARTITION BY k ORDER BY ts) FROM (SELECT DISTINCT k, v, ts FROM t);
+SELECT * FROM (SELECT DISTINCT k, ts FROM t) ORDER BY ts;
+SELECT * FROM (SELECT k, ts FROM t UNION SELECT k, ts FROM t) ORDER BY ts;
+SELECT * FROM (SELECT k, ts, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS rn FROM d) WHERE rn = 1;
+SELECT k, MAX(ts) FROM t GROUP BY k;
+CREATE VIEW j AS SELECT a.k, a.ts, b.ts AS ts2 FROM t a JOIN t b ON a.k = b.k;
+DESCRIBE j;
+CREATE VIEW u AS SELECT k, ts FROM t UNION ALL SELECT k, ts FROM t;
+DESCRIBE u;
+CREATE VIEW i AS SELECT k, ts FROM t INTERSECT SELECT k, ts FROM t;
+DESCRIBE i;
+CREATE VIEW x AS SELECT k, ts, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v) AS rn FROM t;
+DESCRIBE x;
+CREATE VIEW lim AS SELECT k, ts FROM t ORDER BY v LIMIT 3;
+DESCRIBE lim;
+CREATE VIEW w AS SELECT k, window_start, window_end, window_time FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY k, window_start, window_end, window_time;
+DESCRIBE w;
+CREATE VIEW w2 AS SELECT DISTINCT k, window_start, window_end, window_time FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECOND));
+DESCRIBE w2;
+CREATE VIEW w3 AS SELECT k, window_time, COUNT(*) AS c FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY k, window_time;
+DESCRIBE w3;
