@@ -145,9 +145,13 @@ struct Query {
     oracle: String,
 }
 
+/// DataFusion 55 loses the NULLs that it matches when another join follows, so the oracle gets it spelled out.
+const NOT_DISTINCT: &str = "x.k IS NOT DISTINCT FROM y.k";
+
 impl From<String> for Query {
     fn from(sql: String) -> Self {
-        let oracle = sql.clone();
+        let spelled_out = "(x.k = y.k OR (x.k IS NULL AND y.k IS NULL))";
+        let oracle = sql.replace(NOT_DISTINCT, spelled_out);
         Self { sql, oracle }
     }
 }
@@ -173,7 +177,7 @@ fn query(random: &mut Random) -> Query {
         "x.id = y.id",
         "x.k = y.k AND x.v < y.v",
         "x.id = y.id AND x.v < y.v",
-        "x.k IS NOT DISTINCT FROM y.k",
+        NOT_DISTINCT,
         "x.v < y.v",
         "x.k = y.k AND x.s = y.s",
         "x.k = y.k AND x.v > 1",

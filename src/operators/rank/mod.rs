@@ -370,7 +370,9 @@ impl Rank {
         let mut chosen = Vec::with_capacity(self.slots.len());
         let mut i = 0;
         for slots in self.slots.chunks(PREFETCH) {
-            self.prefetch(slots.iter().copied());
+            let last = |slot: &u32| self.partitions[*slot as usize].rows.last();
+            let ids = slots.iter().filter_map(last).map(|entry| entry.id.0);
+            std::hint::black_box(ids.fold(0, |sum, id| sum ^ id));
             for slot in slots {
                 let rows = &self.partitions[*slot as usize].rows;
                 if (rows.len() as u64) < end
