@@ -7,16 +7,20 @@
 //!   `-U[old at r] +U[new at r]` for each rank r from the change down to N,
 //! - without, only the row that comes and the row that goes: `-D[the (N+1)th] +I[the new one]`.
 
+mod row_keys;
 pub(super) mod sorted_rows;
+mod spec;
 mod strategies;
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, UInt32Array};
-use arrow::compute::{SortOptions, cast, take};
+use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType as ArrowType, Int64Type};
 
+use self::row_keys::RowKeys;
 use self::sorted_rows::{Entry, Position, SortedRows};
+pub use self::spec::{RankEnd, RankSpec, RankStrategy, SortColumn};
 use super::changes::{Changes, Place};
 use super::expiry::Expiry;
 use super::last_rows::{SNAPSHOT_ROWS, anonymous_batch, leading_numbers};
@@ -28,7 +32,7 @@ use crate::state::keyed_rows::keyed_rows;
 use crate::state::keys::{EncodedKeys, KeyBytes, KeyEncoder, KeyTable};
 use crate::state::rows::{EncodedRows, RowCodec, RowId, RowStore, check_columns};
 use crate::state::snapshot::{LazyBatch, OperatorSnapshot, RestoreState};
-use crate::types::{DataType, Schema};
+use crate::types::DataType;
 
 /// Tables of a snapshot.
 const ROWS: &str = "rows";
@@ -36,98 +40,6 @@ const PARTITIONS: &str = "partitions";
 
 /// Rows whose state is fetched together: what they need fits the nearest caches.
 const PREFETCH: usize = 256;
-
-/// A column to sort by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SortColumn {
-    /// Column of the input.
-    pub column: usize,
-    /// `DESC`.
-    pub descending: bool,
-    /// `NULLS FIRST`.
-    pub nulls_first: bool,
-}
-
-impl SortColumn {
-    /// Arrow's words for it.
-    #[must_use]
-    pub fn options(&self) -> SortOptions {
-        SortOptions {
-            descending: self.descending,
-            nulls_first: self.nulls_first,
-        }
-    }
-}
-
-/// The last rank of the output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RankEnd {
-    /// This rank.
-    Constant(u64),
-    /// What this column says in the first row of a partition.
-    Column(usize),
-}
-
-/// What the input is known to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RankStrategy {
-    /// Rows are added only.
-    AppendFast,
-    /// Rows are added, and those that agree on these columns replaced by rows that sort no later.
-    UpdateFast(Vec<usize>),
-    /// Anything.
-    Retract,
-}
-
-/// How rows are ranked.
-#[derive(Debug, Clone)]
-pub struct RankSpec {
-    /// Columns of the input.
-    pub schema: Schema,
-    /// `PARTITION BY`.
-    pub partition_by: Vec<usize>,
-    /// `ORDER BY`; without columns, by arrival (also for processing time).
-    pub order_by: Vec<SortColumn>,
-    /// What the input is known to do.
-    pub strategy: RankStrategy,
-    /// The first rank of the output, from 1.
-    pub rank_start: u64,
-    /// The last rank of the output.
-    pub rank_end: RankEnd,
-    /// Whether the output has the rank, a `BIGINT`, as a last column.
-    pub output_rank: bool,
-    /// Whether the reader wants `-U`.
-    pub generate_update_before: bool,
-    /// `table.exec.state.ttl`, ms.
-    pub ttl_ms: Option<i64>,
-    /// Columns of the output.
-    pub output: Schema,
-}
-
-impl RankSpec {
-    /// `ORDER BY order_by LIMIT fetch OFFSET offset`; without `order_by`, `LIMIT` alone.
-    #[must_use]
-    pub fn limit(
-        schema: Schema,
-        order_by: Vec<SortColumn>,
-        strategy: RankStrategy,
-        offset: u64,
-        fetch: u64,
-    ) -> Self {
-        Self {
-            output: schema.clone(),
-            schema,
-            partition_by: Vec::new(),
-            order_by,
-            strategy,
-            rank_start: offset.saturating_add(1),
-            rank_end: RankEnd::Constant(offset.saturating_add(fetch)),
-            output_rank: false,
-            generate_update_before: true,
-            ttl_ms: None,
-        }
-    }
-}
 
 /// The operator.
 #[derive(Debug)]
@@ -187,80 +99,6 @@ struct Core {
     top_1: bool,
     generate_update_before: bool,
     scratch: Vec<u8>,
-}
-
-/// Rows by the key that updates agree on.
-#[derive(Debug)]
-struct RowKeys {
-    columns: Vec<usize>,
-    encoder: KeyEncoder,
-    table: KeyTable,
-    /// By slot of the row key.
-    rows: Vec<Option<Entry>>,
-    /// Slot of the row key, by row.
-    slot_of: Vec<u32>,
-    keys: EncodedKeys,
-    slots: Vec<u32>,
-    fresh: Vec<u32>,
-    /// Slots whose row was pushed out in this batch.
-    vacated: Vec<u32>,
-}
-
-impl RowKeys {
-    fn new(schema: &Schema, columns: &[usize]) -> Result<Self> {
-        let encoder = KeyEncoder::new(&schema.project(columns).types())?;
-        Ok(Self {
-            columns: columns.to_vec(),
-            table: encoder.table(),
-            encoder,
-            rows: Vec::new(),
-            slot_of: Vec::new(),
-            keys: EncodedKeys::default(),
-            slots: Vec::new(),
-            fresh: Vec::new(),
-            vacated: Vec::new(),
-        })
-    }
-
-    fn begin(&mut self, columns: &[ArrayRef], len: usize) -> Result<()> {
-        let columns = select(columns, &self.columns);
-        self.encoder.encode(&columns, len, &mut self.keys)?;
-        self.table
-            .intern(&self.keys, &mut self.slots, &mut self.fresh)?;
-        self.rows.resize(self.table.slot_bound(), None);
-        Ok(())
-    }
-
-    /// The row that row `i` replaces.
-    fn find(&self, i: usize) -> Option<Entry> {
-        self.rows[self.slots[i] as usize]
-    }
-
-    fn put(&mut self, i: usize, entry: Entry) {
-        let slot = self.slots[i];
-        self.rows[slot as usize] = Some(entry);
-        let id = entry.id.0 as usize;
-        if self.slot_of.len() <= id {
-            self.slot_of.resize(id + 1, 0);
-        }
-        self.slot_of[id] = slot;
-    }
-
-    fn forget(&mut self, entry: Entry) {
-        let slot = self.slot_of[entry.id.0 as usize];
-        self.rows[slot as usize] = None;
-        self.vacated.push(slot);
-    }
-
-    fn finish(&mut self) {
-        let batch = std::mem::take(&mut self.slots);
-        for slot in batch.iter().chain(&std::mem::take(&mut self.vacated)) {
-            if self.rows[*slot as usize].is_none() && self.table.is_live(*slot) {
-                self.table.remove(*slot);
-            }
-        }
-        self.slots = batch;
-    }
 }
 
 fn select(columns: &[ArrayRef], indices: &[usize]) -> Vec<ArrayRef> {
@@ -590,8 +428,7 @@ impl Operator for Rank {
                 }
             }
             if let Some(row_keys) = &mut self.row_keys {
-                row_keys.slots.clear();
-                row_keys.finish();
+                row_keys.sweep();
             }
         }
         Ok(())
@@ -671,11 +508,7 @@ impl Operator for Rank {
 
     fn state_size(&self) -> StateSize {
         let partitions = self.partitions.iter().map(|p| p.rows.memory_size());
-        let row_keys = self.row_keys.as_ref().map_or(0, |keys| {
-            keys.table.memory_size()
-                + keys.rows.capacity() * size_of::<Option<Entry>>()
-                + keys.slot_of.capacity() * size_of::<u32>()
-        });
+        let row_keys = self.row_keys.as_ref().map_or(0, RowKeys::memory_size);
         StateSize {
             rows: self.core.store.len().max(self.table.len()),
             bytes: self.table.memory_size()
