@@ -1,5 +1,6 @@
 use super::*;
 use crate::operators::testing::{Harness, schema};
+use crate::types::Schema;
 
 /// `ORDER BY` by column names: `v`, `v DESC`, with nulls where Flink puts them unless said otherwise.
 fn order(schema: &Schema, text: &str) -> Vec<SortColumn> {
