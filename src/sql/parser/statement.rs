@@ -3,12 +3,12 @@
 use sqlparser::ast::{Expr, Ident};
 
 use super::super::ast::{
-    ConflictStrategy, Explain, ExplainDetail, Insert, Statement, StopJob, Update, Use,
+    ConflictStrategy, Explain, ExplainDetail, Insert, SqlOption, Statement, StopJob, Update, Use,
 };
 use super::super::hints;
 use super::super::lexer::TokenKind;
 use super::FlinkParser;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Span};
 
 /// The words a statement starts with.
 const STATEMENT_STARTS: &[&str] = &[
@@ -350,17 +350,57 @@ impl FlinkParser<'_> {
             return Ok(Statement::Set(None));
         }
         if self.peek().kind == TokenKind::Word {
-            return Err(self
-                .unexpected("an option's key in single quotes")
-                .hint("write SET 'key' = 'value'"));
+            return Ok(Statement::Set(Some(self.bare_option()?)));
         }
         Ok(Statement::Set(Some(self.option()?)))
+    }
+
+    /// `key = value` without quotes, which Flink takes in SET: no blanks in either of them.
+    fn bare_option(&mut self) -> Result<SqlOption> {
+        let start = self.here().start;
+        let text = self.text.get(start..).unwrap_or_default();
+        let text = text.trim_end().trim_end_matches(';').trim_end();
+        let is_one = |part: &str| !part.is_empty() && !part.contains(char::is_whitespace);
+        let (key, value) = text.split_once('=').unwrap_or((text, ""));
+        let (key, value) = (key.trim(), value.trim());
+        let quoted = value
+            .strip_prefix('\'')
+            .and_then(|rest| rest.strip_suffix('\''))
+            .filter(|inside| !inside.contains('\''));
+        if !is_one(key) || (quoted.is_none() && (!is_one(value) || value.contains('\''))) {
+            return Err(self
+                .unexpected("a key and a value")
+                .hint("write SET 'key' = 'value'"));
+        }
+        let option = SqlOption {
+            key: key.to_string(),
+            value: quoted.unwrap_or(value).to_string(),
+            span: Span::new(start, start + text.len()),
+        };
+        self.skip_to_end();
+        Ok(option)
+    }
+
+    fn skip_to_end(&mut self) {
+        while self.peek().kind != TokenKind::End {
+            self.skip(1);
+        }
     }
 
     fn reset(&mut self) -> Result<Statement> {
         self.expect_word("RESET")?;
         if self.peek().kind == TokenKind::End || self.peek_symbol(";") {
             return Ok(Statement::Reset(None));
+        }
+        if self.peek().kind == TokenKind::Word {
+            let text = self.text.get(self.here().start..).unwrap_or_default();
+            let key = text.trim_end().trim_end_matches(';').trim_end();
+            if key.contains(|c: char| c.is_whitespace() || c == '\'') {
+                return Err(self.unexpected("a key").hint("write RESET 'key'"));
+            }
+            let key = key.to_string();
+            self.skip_to_end();
+            return Ok(Statement::Reset(Some(key)));
         }
         let key = self.string_literal("an option's key in single quotes")?;
         Ok(Statement::Reset(Some(key)))

@@ -301,3 +301,37 @@ proptest! {
         let _ = super::super::script::Script::split(&sql);
     }
 }
+
+#[test]
+fn set_and_reset_take_keys_and_values_without_quotes() {
+    let set = |sql: &str| match FlinkParser::parse_statement(sql) {
+        Ok(Statement::Set(Some(option))) => (option.key, option.value),
+        other => panic!("{sql}: {other:?}"),
+    };
+    for sql in [
+        "SET 'a.b' = 'c'",
+        "SET a.b = 'c'",
+        "SET a.b=c",
+        "SET a.b = c;",
+    ] {
+        assert_eq!(set(sql), ("a.b".to_string(), "c".to_string()), "{sql}");
+    }
+    assert_eq!(set("SET a = -1 ").1, "-1");
+    assert_eq!(
+        set("SET state.dir = file:///x/y").1,
+        "file:///x/y".to_string()
+    );
+    for sql in [
+        "SET a",
+        "SET a =",
+        "SET a b = c",
+        "SET a = b c",
+        "SET a = b'c",
+    ] {
+        assert!(FlinkParser::parse_statement(sql).is_err(), "{sql}");
+    }
+    assert_eq!(
+        FlinkParser::parse_statement("RESET a.b").expect("a statement"),
+        Statement::Reset(Some("a.b".into()))
+    );
+}
