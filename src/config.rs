@@ -115,7 +115,73 @@ const CHECKED: &[(&str, Kind)] = &[
     ("execution.batch-size", Kind::Int),
 ];
 
+/// Keys that are read as they are.
+const READ: &[&str] = &[
+    "execution.checkpointing.dir",
+    "execution.checkpointing.savepoint-dir",
+    "execution.savepoint.ignore-unclaimed-state",
+    "execution.savepoint.path",
+    "execution.state-recovery.path",
+    "restart-strategy",
+    "restart-strategy.type",
+    "restart-strategy.fixed-delay.attempts",
+    "restart-strategy.fixed-delay.delay",
+    "restart-strategy.exponential-delay.attempts-before-reset-backoff",
+    "restart-strategy.exponential-delay.backoff-multiplier",
+    "restart-strategy.exponential-delay.initial-backoff",
+    "restart-strategy.exponential-delay.max-backoff",
+    "restart-strategy.exponential-delay.reset-backoff-threshold",
+    "restart-strategy.failure-rate.delay",
+    "restart-strategy.failure-rate.failure-rate-interval",
+    "restart-strategy.failure-rate.max-failures-per-interval",
+    "s3.access-key",
+    "s3.access.key",
+    "s3.endpoint",
+    "s3.endpoint.region",
+    "s3.region",
+    "s3.secret-key",
+    "s3.secret.key",
+    "state.checkpoints.dir",
+    "state.checkpoints.num-retained",
+    "state.savepoints.dir",
+    "table.exec.deduplicate.insert-update-after-sensitive-enabled",
+    "table.exec.interval-join.min-cleanup-interval",
+    "table.optimizer.agg-phase-strategy",
+    "table.optimizer.reuse-source-enabled",
+    "table.optimizer.reuse-sub-plan-enabled",
+    "testing.die-after-rows",
+];
+
+/// Keys that Flink does not know.
+const OWN: &[&str] = &[
+    "execution.batch-size",
+    "execution.state-recovery.fresh",
+    "state.memory.limit",
+];
+
+/// Values that Flink does not know, of keys that it knows.
+const OWN_VALUES: &[(&str, &str)] = &[("execution.checkpointing.mode", "AT_MOST_ONCE")];
+
 impl Configuration {
+    /// Whether the engine ever reads a key: others are taken and have no effect.
+    #[must_use]
+    pub fn has_effect(key: &str) -> bool {
+        READ.contains(&key) || CHECKED.iter().any(|(known, _)| *known == key)
+    }
+
+    /// Whether Flink does not know a key.
+    #[must_use]
+    pub fn is_own_key(key: &str) -> bool {
+        OWN.contains(&key)
+    }
+
+    /// Whether Flink refuses this value of a key that it knows.
+    #[must_use]
+    pub fn is_own_value(key: &str, value: &str) -> bool {
+        let same = |(k, v): &(&str, &str)| *k == key && v.eq_ignore_ascii_case(value);
+        OWN_VALUES.iter().any(same)
+    }
+
     /// The keys whose values are checked, for completion.
     pub(crate) fn known_keys() -> impl Iterator<Item = &'static str> {
         CHECKED.iter().map(|(key, _)| *key)
@@ -151,6 +217,11 @@ impl Configuration {
     /// The value of a key that was set.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
+        #[cfg(test)]
+        assert!(
+            Self::has_effect(key),
+            "'{key}' is read and not listed as a key that has an effect"
+        );
         self.values.get(key).map(String::as_str)
     }
 

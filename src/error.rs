@@ -45,6 +45,12 @@ pub enum ErrorKind {
     State,
     /// A checkpoint could not be taken or restored.
     Checkpoint,
+    /// A Flink cluster refused a statement, or a job there failed.
+    Flink,
+    /// A SQL Gateway of Flink cannot be reached, or its answer is not understood.
+    Gateway,
+    /// Flink does not have it.
+    Portability,
     /// A bug of the engine: an invariant does not hold.
     Internal,
 }
@@ -61,6 +67,9 @@ impl ErrorKind {
             Self::Execution => "Execution failed",
             Self::State => "State",
             Self::Checkpoint => "Checkpoint",
+            Self::Flink => "Flink",
+            Self::Gateway => "SQL Gateway",
+            Self::Portability => "Not in Flink",
             Self::Internal => "Internal error (please report it)",
         }
     }
@@ -123,6 +132,12 @@ impl Error {
         state => State,
         /// A checkpoint failed.
         checkpoint => Checkpoint,
+        /// A Flink cluster refused a statement, or a job there failed.
+        flink => Flink,
+        /// A SQL Gateway of Flink cannot be reached, or its answer is not understood.
+        gateway => Gateway,
+        /// Flink does not have it.
+        portability => Portability,
         /// An invariant of the engine does not hold.
         internal => Internal,
     }
@@ -147,6 +162,15 @@ impl Error {
         if let Some(span) = &mut self.0.span {
             span.start += offset;
             span.end += offset;
+        }
+        self
+    }
+
+    /// Moves both ends of the position, if there is one: from a text that was changed to the user's.
+    #[must_use]
+    pub fn moved(mut self, place: impl Fn(usize) -> usize) -> Self {
+        if let Some(span) = &mut self.0.span {
+            *span = Span::new(place(span.start), place(span.end));
         }
         self
     }
@@ -196,8 +220,17 @@ impl Error {
     /// and the hint. `name` is the script's file name, if there is one.
     #[must_use]
     pub fn render(&self, sql: &str, name: Option<&str>) -> String {
+        self.render_below(self.to_string(), sql, name)
+    }
+
+    /// The same for what is no failure: without the noun of the stage.
+    #[must_use]
+    pub fn render_note(&self, sql: &str, name: Option<&str>) -> String {
+        self.render_below(self.0.message.clone(), sql, name)
+    }
+
+    fn render_below(&self, mut text: String, sql: &str, name: Option<&str>) -> String {
         use fmt::Write as _;
-        let mut text = self.to_string();
         if let Some(span) = self.0.span
             && let Some(place) = Place::find(sql, span)
         {

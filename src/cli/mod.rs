@@ -5,15 +5,22 @@
 //! - [`test`]: runs test files,
 //! - [`nexmark`]: runs the queries of the benchmark,
 //! - [`stop`], [`checkpoints`]: look after jobs of other processes,
+//! - [`check`]: names what of a script Flink does not have,
+//! - [`deploy`], [`jobs`]: run a script on a Flink cluster, and look after jobs there,
+//! - [`remote`]: what the commands that speak to a cluster share,
 //! - [`shell`]: one statement and what it shows, shared with the REPL,
 //! - [`standstill`]: says which watermark a query waits for,
 //! - [`tableau`], [`live`], [`progress`], [`signals`], [`settings`]: what these are made of.
 
+mod check;
 mod checkpoints;
+mod deploy;
 mod explain;
+mod jobs;
 mod live;
 mod nexmark;
 mod progress;
+pub(crate) mod remote;
 mod run;
 mod settings;
 pub(crate) mod shell;
@@ -49,7 +56,7 @@ struct Arguments {
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// A setting, as SET 'key' = 'value' makes it; may be repeated.
-    #[arg(short = 'D', value_name = "KEY=VALUE", value_parser = settings::pair, global = true)]
+    #[arg(short = 'D', long = "set", value_name = "KEY=VALUE", value_parser = settings::pair, global = true)]
     settings: Vec<(String, String)>,
     /// A TOML file with settings; -D goes before it.
     #[arg(long, value_name = "FILE", global = true)]
@@ -99,14 +106,35 @@ enum Command {
         /// SQL to run instead of a file; may be repeated.
         #[arg(short = 'e', long = "execute", value_name = "SQL")]
         sql: Vec<String>,
+        /// A script that runs before it; may be repeated.
+        #[arg(short, long, value_name = "FILE")]
+        init: Vec<PathBuf>,
         /// Prints each statement with what it gave, in a form to compare.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "init")]
         transcript: bool,
         #[command(flatten)]
         recovery: RecoveryArguments,
     },
+    /// Names what of a script Flink does not have; nothing is run.
+    Check(check::Options),
+    /// Runs a script on a Flink cluster, unchanged, through its SQL Gateway.
+    Deploy(deploy::Options),
+    /// Lists the jobs of a Flink cluster.
+    Jobs {
+        /// The SQL Gateway: http://host:8083.
+        #[arg(long, value_name = "URL")]
+        on: String,
+        #[command(flatten)]
+        patience: remote::Patience,
+    },
     /// Starts the interactive prompt; so does no command at all.
-    Repl,
+    Repl {
+        /// The SQL Gateway of a Flink cluster, on which statements run: http://host:8083.
+        #[arg(long, value_name = "URL")]
+        on: Option<String>,
+        #[command(flatten)]
+        patience: remote::Patience,
+    },
     /// Runs test files: .slt, and .sql with a .out beside it.
     Test {
         /// Files and folders.
@@ -117,14 +145,22 @@ enum Command {
     Nexmark(nexmark::Options),
     /// Stops running jobs with a last checkpoint, from which they can go on.
     Stop {
-        /// The checkpoint directory of a job, or the folder of several.
-        directory: PathBuf,
+        /// The checkpoint directory of a job, or the folder of several; with --on the id of a job.
+        target: PathBuf,
         /// Lets sources end and windows fire: for jobs that are not to go on.
         #[arg(long)]
         drain: bool,
         /// Does not wait until they have stopped.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "on")]
         no_wait: bool,
+        /// The SQL Gateway of the Flink cluster where the job runs: http://host:8083.
+        #[arg(long, value_name = "URL")]
+        on: Option<String>,
+        /// Takes a savepoint in this directory of the cluster; without it the job is cancelled.
+        #[arg(long, value_name = "DIR", requires = "on")]
+        savepoint: Option<String>,
+        #[command(flatten)]
+        patience: remote::Patience,
     },
     /// Lists the checkpoints of jobs: age, size and positions.
     Checkpoints {
@@ -151,13 +187,20 @@ impl Common {
     /// A session with the settings of the command line.
     fn session(&self, context: ConnectorContext) -> Result<Session> {
         let mut session = Session::with_context(context);
-        if let Some(path) = &self.config {
-            settings::load(path, &mut session)?;
-        }
-        for (key, value) in &self.settings {
-            session.set(key, value)?;
+        for (key, value) in self.all_settings()? {
+            session.set(&key, &value)?;
         }
         Ok(session)
+    }
+
+    /// The settings of the file, then those of the command line.
+    fn all_settings(&self) -> Result<Vec<(String, String)>> {
+        let mut settings = match &self.config {
+            Some(path) => settings::read(path)?,
+            None => Vec::new(),
+        };
+        settings.extend(self.settings.iter().cloned());
+        Ok(settings)
     }
 
     /// Sends the program's own messages to standard error: `EBBFLOW_LOG` or -v and -q say which.
@@ -198,23 +241,41 @@ pub fn main() -> ExitCode {
         Some(Command::Run {
             file,
             sql,
+            init,
             transcript,
             recovery,
         }) => {
             common.settings.extend(recovery.settings());
-            with_text(file.as_ref(), &sql, |text| {
-                if transcript {
-                    print_transcript(text, &common)
-                } else {
-                    run::run(text, &common)
-                }
-            })
+            let texts = init.iter().map(Text::read);
+            let texts = texts.chain(std::iter::once(text_of(file.as_ref(), &sql)));
+            reported(
+                texts
+                    .collect::<Result<Vec<_>>>()
+                    .map(|texts| match texts.last() {
+                        Some(text) if transcript => print_transcript(text, &common),
+                        _ => run::run(&texts, &common),
+                    }),
+            )
         }
         Some(Command::Stop {
-            directory,
+            target,
             drain,
             no_wait,
-        }) => reported(stop::stop(&directory, drain, no_wait)),
+            on,
+            savepoint,
+            patience,
+        }) => reported(match on {
+            Some(url) => {
+                let gateway = remote::Address { url, patience };
+                jobs::stop(&gateway, &target, savepoint.as_deref(), drain, &common)
+            }
+            None => stop::stop(&target, drain, no_wait),
+        }),
+        Some(Command::Check(options)) => check::check(&options, &common),
+        Some(Command::Deploy(options)) => deploy::deploy(&options, &common),
+        Some(Command::Jobs { on, patience }) => {
+            reported(jobs::list(&remote::Address { url: on, patience }, &common))
+        }
         Some(Command::Checkpoints { directory, json }) => {
             reported(checkpoints::list(&directory, json))
         }
@@ -222,17 +283,21 @@ pub fn main() -> ExitCode {
             file,
             changelog_mode,
             state,
-        }) => with_text(Some(&file), &[], |text| {
+        }) => reported(Text::read(&file).map(|text| {
             let detail = match (changelog_mode, state) {
                 (true, _) => Detail::ChangelogMode,
                 (_, true) => Detail::State,
                 _ => Detail::Plan,
             };
-            explain::explain(text, detail, &common)
-        }),
+            explain::explain(&text, detail, &common)
+        })),
         Some(Command::Nexmark(options)) => nexmark::nexmark(&options, &common),
         Some(Command::Test { paths }) => reported(test::test(&paths, common.quiet)),
-        None | Some(Command::Repl) => match common.session(ConnectorContext::default()) {
+        Some(Command::Repl {
+            on: Some(url),
+            patience,
+        }) => reported(repl_on(&remote::Address { url, patience }, &common)),
+        None | Some(Command::Repl { .. }) => match common.session(ConnectorContext::default()) {
             Ok(session) => crate::repl::run(session),
             Err(e) => {
                 report(&e, "", None);
@@ -247,6 +312,12 @@ pub fn main() -> ExitCode {
     }
 }
 
+fn repl_on(gateway: &remote::Address, common: &Common) -> Result<bool> {
+    let settings = common.all_settings()?;
+    let (gateway, session) = gateway.open(&settings)?;
+    Ok(crate::repl::run_on(&gateway, session, &settings))
+}
+
 /// Whether all went well; an error is reported.
 fn reported(result: Result<bool>) -> bool {
     result.unwrap_or_else(|e| {
@@ -255,20 +326,14 @@ fn reported(result: Result<bool>) -> bool {
     })
 }
 
-fn with_text(file: Option<&PathBuf>, sql: &[String], run: impl FnOnce(&Text) -> bool) -> bool {
-    let text = match file {
+/// The text of a file, or of the command line.
+fn text_of(file: Option<&PathBuf>, sql: &[String]) -> Result<Text> {
+    match file {
         Some(file) => Text::read(file),
         None => Ok(Text {
             name: None,
             sql: sql.join(";\n"),
         }),
-    };
-    match text {
-        Ok(text) => run(&text),
-        Err(e) => {
-            report(&e, "", None);
-            false
-        }
     }
 }
 

@@ -44,8 +44,9 @@ impl Text {
     }
 }
 
-/// Runs `text`; says whether all went well. Errors have been reported.
-pub(super) fn run(text: &Text, common: &Common) -> bool {
+/// Runs scripts one after the other, in one session; says whether all went well. Errors have been
+/// reported.
+pub(super) fn run(scripts: &[Text], common: &Common) -> bool {
     let status = Arc::new(StatusLine::default());
     let mut context = ConnectorContext::default();
     if std::io::stderr().is_terminal() {
@@ -58,7 +59,14 @@ pub(super) fn run(text: &Text, common: &Common) -> bool {
             return false;
         }
     };
-    let shell = Shell::new(session);
+    let mut shell = Shell::new(session);
+    let settings: Vec<String> = shell
+        .session
+        .config()
+        .iter()
+        .map(|(k, _)| k.into())
+        .collect();
+    settings.iter().for_each(|key| shell.see_setting(key));
     if let Err(e) = shell.stopper.install(OnInterrupt::StopProgram) {
         tracing::warn!("{e}");
     }
@@ -68,16 +76,26 @@ pub(super) fn run(text: &Text, common: &Common) -> bool {
         jobs: Vec::new(),
         quiet: common.quiet,
     };
-    let result = run.script(&text.sql);
-    let mut well = result.is_ok();
-    if let Err(e) = result {
-        report(&e, &text.sql, text.name.as_deref());
+    let mut well = true;
+    for text in scripts {
+        if let Err(e) = run.script(&text.sql) {
+            report(&e, &text.sql, text.name.as_deref());
+            well = false;
+            break;
+        }
     }
-    let Run { shell, jobs, .. } = run;
+    let Run {
+        mut shell, jobs, ..
+    } = run;
+    shell.tell_ignored();
     if !well {
         jobs.iter().for_each(|job| job.handle().cancel());
     }
-    well &= wait(&jobs, &status, text);
+    let nothing = Text {
+        name: None,
+        sql: String::new(),
+    };
+    well &= wait(&jobs, &status, scripts.last().unwrap_or(&nothing));
     if !common.quiet {
         tell_ends(&jobs);
     }

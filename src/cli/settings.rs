@@ -5,7 +5,6 @@ use std::path::Path;
 use toml::Value;
 
 use crate::error::{Error, Result};
-use crate::session::Session;
 
 /// Parses `key=value`.
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
@@ -17,23 +16,20 @@ pub(super) fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Sets what a file says; tables of the file are prefixes: `[table.exec.state] ttl = "1 h"`.
+/// What a file sets; tables of the file are prefixes: `[table.exec.state] ttl = "1 h"`.
 ///
 /// # Errors
-/// When the file cannot be read, is no TOML, or a value does not fit its key.
-pub(super) fn load(path: &Path, session: &mut Session) -> Result<()> {
-    let in_file = |e: Error| e.context(format!("file '{}'", path.display()));
+/// When the file cannot be read or is no TOML.
+pub(super) fn read(path: &Path) -> Result<Vec<(String, String)>> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| Error::options(format!("cannot read '{}': {e}", path.display())))?;
+    let in_file = |e: Error| e.context(format!("file '{}'", path.display()));
     let table: toml::Table = text
         .parse()
         .map_err(|e: toml::de::Error| in_file(Error::options(e.to_string())))?;
     let mut pairs = Vec::new();
     flatten(None, &Value::Table(table), &mut pairs).map_err(in_file)?;
-    for (key, value) in pairs {
-        session.set(&key, &value).map_err(in_file)?;
-    }
-    Ok(())
+    Ok(pairs)
 }
 
 fn flatten(key: Option<&str>, value: &Value, pairs: &mut Vec<(String, String)>) -> Result<()> {

@@ -14,6 +14,8 @@ const INTERRUPTED: i32 = 130;
 #[derive(Debug, Default)]
 struct Inner {
     stopping: AtomicBool,
+    /// Ctrl-C came since the last statement.
+    interrupted: AtomicBool,
     // No other lock is taken while this one is held.
     jobs: Mutex<Vec<JobHandle>>,
 }
@@ -76,6 +78,7 @@ impl Stopper {
     }
 
     fn cancel_all(&self) {
+        self.0.interrupted.store(true, Ordering::Release);
         for job in self.jobs().iter() {
             job.cancel();
         }
@@ -93,9 +96,15 @@ impl Stopper {
         }
     }
 
-    /// Forgets all jobs.
+    /// Forgets all jobs, and that one was to be stopped.
     pub(crate) fn forget(&self) {
         self.jobs().clear();
+        self.0.interrupted.store(false, Ordering::Release);
+    }
+
+    /// Whether what runs in the foreground is to end.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.is_stopping() || self.0.interrupted.load(Ordering::Acquire)
     }
 
     /// Whether the program was told to end.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use chrono_tz::Tz;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::changelog::ChangeBatch;
+use crate::changelog::{ChangeBatch, RowKind};
 use crate::types::text::{Printer, Style};
 use crate::types::{Column, Schema, TypeKind};
 
@@ -81,12 +81,20 @@ impl ChangeTable {
 
     pub(crate) fn write_batch(&self, out: &mut impl Write, batch: &ChangeBatch) -> io::Result<()> {
         for i in 0..batch.len() {
-            let row = self.cells.row(batch, i);
-            let cells =
-                std::iter::once(batch.kind(i).symbol()).chain(row.iter().map(String::as_str));
-            write_row(out, &self.widths, cells)?;
+            self.write_texts(out, batch.kind(i), &self.cells.row(batch, i))?;
         }
         Ok(())
+    }
+
+    /// Writes a row whose values are texts already.
+    pub(crate) fn write_texts(
+        &self,
+        out: &mut impl Write,
+        kind: RowKind,
+        row: &[String],
+    ) -> io::Result<()> {
+        let cells = std::iter::once(kind.symbol()).chain(row.iter().map(String::as_str));
+        write_row(out, &self.widths, cells)
     }
 
     pub(crate) fn write_footer(&self, out: &mut impl Write) -> io::Result<()> {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::options::validate;
 use super::print::sink_only;
 use super::{
-    Connector, OptionSpec, SinkWriter, SinkWriterFactory, TableDescription, TableSink, TableSource,
+    Connector, OptionSpec, Origin, SinkWriter, SinkWriterFactory, TableDescription, TableSink,
+    TableSource,
 };
 use crate::changelog::{ChangeBatch, ChangelogMode};
 use crate::error::Result;
@@ -17,6 +18,10 @@ pub struct BlackholeConnector;
 impl Connector for BlackholeConnector {
     fn identifier(&self) -> &'static str {
         "blackhole"
+    }
+
+    fn origin(&self) -> Origin {
+        Origin::Flink
     }
 
     fn options(&self) -> Vec<OptionSpec> {

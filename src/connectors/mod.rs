@@ -63,6 +63,17 @@ impl TableDescription {
     }
 }
 
+/// Where a connector or a format comes from, seen from Flink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// It is in Flink as it is downloaded.
+    Flink,
+    /// It is Flink's, in an artifact that a cluster has to be given.
+    Jar(&'static str),
+    /// Flink has no such thing.
+    Ebbflow,
+}
+
 /// One option of a connector or format.
 #[derive(Debug, Clone)]
 pub struct OptionSpec {
@@ -85,6 +96,11 @@ pub trait Connector: Send + Sync {
 
     /// All options it knows, those of its formats excluded.
     fn options(&self) -> Vec<OptionSpec>;
+
+    /// Whether Flink has it: `ebbflow check` names those that it has not.
+    fn origin(&self) -> Origin {
+        Origin::Ebbflow
+    }
 
     /// The table as a source.
     ///

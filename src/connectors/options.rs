@@ -39,6 +39,41 @@ pub fn required(key: &'static str, help: &'static str) -> OptionSpec {
     }
 }
 
+/// `scan.parallelism`, for connectors of which Flink's have it.
+#[must_use]
+pub fn scan_parallelism() -> OptionSpec {
+    optional("scan.parallelism", "without effect: as parallelism.default")
+}
+
+/// `sink.parallelism`, for connectors of which Flink's have it.
+#[must_use]
+pub fn sink_parallelism() -> OptionSpec {
+    optional("sink.parallelism", "without effect: as parallelism.default")
+}
+
+/// Options that every table of Flink takes.
+const OF_EVERY_TABLE: [&str; 3] = ["connector", "property-version", "scan.watermark.*"];
+
+/// Whether Flink's tables take an option whatever their connector.
+#[must_use]
+pub fn is_common_in_flink(key: &str) -> bool {
+    OF_EVERY_TABLE.iter().any(|spec| allows(spec, key))
+}
+
+/// The spec that allows `key`: itself, or one with a prefix or a column's name in it.
+#[must_use]
+pub fn spec_of<'a>(specs: &'a [OptionSpec], key: &str) -> Option<&'a OptionSpec> {
+    let same = |spec: &&OptionSpec| spec.key == key;
+    let wide = |spec: &&OptionSpec| match spec.key.split_once('#') {
+        Some((before, after)) => key
+            .strip_prefix(before)
+            .and_then(|rest| rest.strip_suffix(after))
+            .is_some_and(|column| !column.is_empty()),
+        None => allows(spec.key, key),
+    };
+    specs.iter().find(same).or_else(|| specs.iter().find(wide))
+}
+
 /// Whether `key` is what `spec` allows: itself, or any key under `prefix.*`.
 fn allows(spec: &str, key: &str) -> bool {
     match spec.strip_suffix('*') {
@@ -299,6 +334,25 @@ mod tests {
         );
         validate("x", &t, &[optional("properties.*", "")]).unwrap();
         assert!(validate("x", &t, &[]).is_err());
+    }
+
+    #[test]
+    fn a_spec_is_found_by_name_prefix_or_column() {
+        let specs = [
+            optional("properties.*", ""),
+            optional("properties.group.id", "own"),
+            optional("fields.#.min", ""),
+        ];
+        let help = |key| spec_of(&specs, key).map(|s| (s.key, s.help));
+        assert_eq!(
+            help("properties.group.id"),
+            Some(("properties.group.id", "own"))
+        );
+        assert_eq!(help("properties.x"), Some(("properties.*", "")));
+        assert_eq!(help("fields.a.b.min"), Some(("fields.#.min", "")));
+        assert_eq!(help("fields.min"), None);
+        assert!(is_common_in_flink("scan.watermark.emit.strategy"));
+        assert!(!is_common_in_flink("scan.parallelism"));
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::console::{Console, Stream};
-use super::options::{Options, optional, validate};
+use super::options::{Options, optional, sink_parallelism, validate};
 use super::{
-    Connector, OptionSpec, SinkWriter, SinkWriterFactory, TableDescription, TableSink, TableSource,
+    Connector, OptionSpec, Origin, SinkWriter, SinkWriterFactory, TableDescription, TableSink,
+    TableSource,
 };
 use crate::changelog::{ChangeBatch, ChangelogMode};
 use crate::error::{Error, Result};
@@ -31,8 +32,13 @@ impl Connector for PrintConnector {
         "print"
     }
 
+    fn origin(&self) -> Origin {
+        Origin::Flink
+    }
+
     fn options(&self) -> Vec<OptionSpec> {
         vec![
+            sink_parallelism(),
             optional("print-identifier", "text before every row"),
             optional("standard-error", "print to standard error (false)"),
         ]

@@ -37,7 +37,7 @@ use self::builder::ColumnBuilder;
 use self::json::CdcFormat;
 use crate::changelog::{ChangeBatch, ChangelogMode, RowKind};
 use crate::connectors::options::Options;
-use crate::connectors::{OptionSpec, TableDescription};
+use crate::connectors::{OptionSpec, Origin, TableDescription};
 use crate::error::{Error, Result, did_you_mean};
 use crate::types::{DataType, Schema};
 
@@ -48,6 +48,9 @@ pub trait Format: Send + Sync {
 
     /// Its options, without the prefix.
     fn options(&self) -> Vec<OptionSpec>;
+
+    /// Whether Flink has it, and where.
+    fn origin(&self) -> Origin;
 
     /// The format for reading.
     ///

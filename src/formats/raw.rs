@@ -8,8 +8,8 @@ use super::{
     Records, Rows,
 };
 use crate::changelog::{ChangeBatch, RowKind};
-use crate::connectors::OptionSpec;
 use crate::connectors::options::optional;
+use crate::connectors::{OptionSpec, Origin};
 use crate::error::{Error, Result};
 use crate::formats::builder::ColumnBuilder;
 use crate::types::{Schema, TypeKind};
@@ -74,6 +74,10 @@ impl Settings {
 impl Format for RawFormat {
     fn identifier(&self) -> &'static str {
         "raw"
+    }
+
+    fn origin(&self) -> Origin {
+        Origin::Flink
     }
 
     fn options(&self) -> Vec<OptionSpec> {

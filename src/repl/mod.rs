@@ -1,12 +1,16 @@
 //! The interactive prompt: statements until `;`, with history, completion and colours.
 //!
 //! - [`helper`]: when a statement is whole, what completes a word, how a line is coloured,
+//! - [`local`]: statements that run in this process,
+//! - [`remote`]: statements that run on a Flink cluster,
 //! - this file: the loop, and what statements answer.
 //!
 //! Without a terminal on both ends the same loop reads a pipe: no prompt, no colours.
 
 mod helper;
+mod local;
 mod names;
+mod remote;
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -16,15 +20,64 @@ use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
 
 use self::helper::SqlHelper;
+use self::local::Local;
 use self::names::Names;
+use self::remote::Remote;
 use crate::cli::report;
-use crate::cli::shell::{Next, Shell, closed};
-use crate::cli::signals::OnInterrupt;
+use crate::cli::shell::closed;
+use crate::cli::signals::{OnInterrupt, Stopper};
 use crate::error::{Error, Result};
+use crate::gateway::{Gateway, RemoteSession};
 use crate::session::Session;
 use crate::sql::script::Script;
 
-const PROMPT: &str = "Ebbflow SQL> ";
+/// What runs the statements.
+trait Engine {
+    /// What stands before a line.
+    fn prompt(&self) -> &'static str;
+
+    /// What a terminal's user reads first.
+    fn greeting(&self) -> String;
+
+    /// Hears Ctrl-C.
+    fn stopper(&self) -> &Stopper;
+
+    /// Words that can be completed.
+    fn names(&self) -> Names;
+
+    /// The terminal has so many lines.
+    fn set_height(&mut self, height: Option<usize>) {
+        let _ = height;
+    }
+
+    /// Runs one statement and shows its rows. An error has its position in the statement.
+    fn execute(&mut self, sql: &str) -> Result<Outcome>;
+
+    /// Tells of jobs that have failed since the last time; whether there are none.
+    fn report_jobs(&mut self) -> bool {
+        true
+    }
+
+    /// Waits for the jobs that run in this process; whether all have finished.
+    fn wait_for_jobs(&mut self) -> bool {
+        true
+    }
+
+    /// Stops the jobs that run in this process.
+    fn stop_jobs(&mut self) {}
+}
+
+/// What a statement came to.
+enum Outcome {
+    /// It has shown what it had to show.
+    Shown,
+    /// There was nothing to show.
+    Done,
+    /// A job runs: its name or id.
+    Job(String),
+    /// The program has to end.
+    Quit,
+}
 
 const HELP: &str = "\
 Statements end with ; and may have several lines.
@@ -46,12 +99,21 @@ Tab completes keywords, tables, columns, functions and settings.
 /// Reads and runs statements until the input ends. Says whether all went well; from a terminal
 /// always.
 pub(crate) fn run(session: Session) -> bool {
-    let mut repl = Repl {
-        shell: Shell::new(session),
-        reported: 0,
-        well: true,
-    };
-    if let Err(e) = repl.shell.stopper.install(OnInterrupt::StopQuery) {
+    start(Box::new(Local::new(session)))
+}
+
+/// The same on a Flink cluster. Settings of the client itself are among `settings`.
+pub(crate) fn run_on(
+    gateway: &Gateway,
+    session: RemoteSession,
+    settings: &[(String, String)],
+) -> bool {
+    start(Box::new(Remote::new(gateway, session, settings)))
+}
+
+fn start(engine: Box<dyn Engine>) -> bool {
+    let mut repl = Repl { engine, well: true };
+    if let Err(e) = repl.engine.stopper().install(OnInterrupt::StopQuery) {
         tracing::warn!("{e}");
     }
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
@@ -82,9 +144,7 @@ fn history_file() -> Option<PathBuf> {
 }
 
 struct Repl {
-    shell: Shell,
-    /// Jobs whose end has been told.
-    reported: usize,
+    engine: Box<dyn Engine>,
     well: bool,
 }
 
@@ -102,11 +162,15 @@ impl Repl {
             // there is none at the first start
             let _ = editor.load_history(path);
         }
-        say("Ebbflow: Flink SQL without the cluster. Type HELP; for help, QUIT; to end.\n")?;
+        say(&format!(
+            "{} Type HELP; for help, QUIT; to end.\n",
+            self.engine.greeting()
+        ))?;
         loop {
-            editor.set_helper(Some(SqlHelper::new(Names::of(&self.shell.session))));
-            self.shell.height = editor.dimensions().map(|(_, rows)| usize::from(rows));
-            let text = match editor.readline(PROMPT) {
+            editor.set_helper(Some(SqlHelper::new(self.engine.names())));
+            let height = editor.dimensions().map(|(_, rows)| usize::from(rows));
+            self.engine.set_height(height);
+            let text = match editor.readline(self.engine.prompt()) {
                 Ok(text) => text,
                 Err(ReadlineError::Interrupted) => continue,
                 Err(ReadlineError::Eof) => break,
@@ -124,7 +188,7 @@ impl Repl {
                 break;
             }
         }
-        self.stop_jobs();
+        self.engine.stop_jobs();
         Ok(())
     }
 
@@ -143,7 +207,7 @@ impl Repl {
             }
         }
         if !self.run_text(&text) {
-            self.wait_for_jobs();
+            self.well &= self.engine.wait_for_jobs();
         }
     }
 
@@ -151,7 +215,7 @@ impl Repl {
     fn run_text(&mut self, text: &str) -> bool {
         for statement in Script::split(text).all() {
             let result = self.run_statement(statement.text);
-            self.shell.stopper.forget();
+            self.engine.stopper().forget();
             match result {
                 Ok(true) => return true,
                 Ok(false) => {}
@@ -160,7 +224,7 @@ impl Repl {
                     report(&e.shifted(statement.offset), text, None);
                 }
             }
-            self.report_jobs();
+            self.well &= self.engine.report_jobs();
         }
         false
     }
@@ -174,54 +238,18 @@ impl Repl {
                 }
             }
             "QUIT" | "EXIT" => return Ok(true),
-            _ => match self.shell.execute(sql)? {
-                Next::Quit => return Ok(true),
-                Next::Shown => {}
-                Next::Done => say("[INFO] Execute statement succeeded.\n\n")?,
-                Next::Job(job) => say(&format!(
+            _ => match self.engine.execute(sql)? {
+                Outcome::Quit => return Ok(true),
+                Outcome::Shown => {}
+                Outcome::Done => say("[INFO] Execute statement succeeded.\n\n")?,
+                Outcome::Job(job) => say(&format!(
                     "[INFO] Submitting SQL update statement to the cluster...\n\
                      [INFO] SQL update statement has been successfully submitted to the cluster:\n\
-                     Job name: {}\n\n",
-                    job.name()
+                     {job}\n\n"
                 ))?,
             },
         }
         Ok(false)
-    }
-
-    /// Tells of jobs that have failed since the last time.
-    fn report_jobs(&mut self) {
-        while let Some(job) = self.shell.session.jobs().get(self.reported) {
-            match job.handle().end() {
-                None => return,
-                Some(Ok(_)) => {}
-                Some(Err(e)) => {
-                    self.well = false;
-                    report(&e.context(format!("job '{}'", job.name())), "", None);
-                }
-            }
-            self.reported += 1;
-        }
-    }
-
-    fn wait_for_jobs(&mut self) {
-        for job in self.shell.session.jobs() {
-            self.shell.stopper.watch(job.handle());
-        }
-        for job in self.shell.session.jobs() {
-            // reported below
-            let _ = job.wait();
-        }
-        self.report_jobs();
-    }
-
-    fn stop_jobs(&mut self) {
-        for job in self.shell.session.jobs() {
-            job.handle().request_stop();
-        }
-        for job in self.shell.session.jobs() {
-            let _ = job.wait();
-        }
     }
 }
 

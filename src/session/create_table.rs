@@ -78,6 +78,17 @@ impl Session {
         self.run_inserts(&[insert])
     }
 
+    /// Makes the table of a CREATE TABLE AS and leaves it without rows.
+    pub(crate) fn declare_table_as(&mut self, create: &CreateTable) -> Result<()> {
+        let path = self.path_of(&create.name)?;
+        if let Some(query) = &create.as_query
+            && let (Some(table), _) = self.plan_table_as(&path, create, query)?
+        {
+            self.put_table(table, true)?;
+        }
+        Ok(())
+    }
+
     /// What CREATE TABLE AS does: the table that it makes, unless IF NOT EXISTS found one that the
     /// rows go into, and the INSERT.
     pub(super) fn plan_table_as(

@@ -6,7 +6,7 @@ use super::{Session, StatementResult};
 use crate::error::{Error, Result};
 use crate::plan::explain::{Explained, explain};
 use crate::plan::logical::LogicalPlan;
-use crate::plan::physical::SinkTarget;
+use crate::plan::physical::{SinkTarget, StreamPlan};
 use crate::plan::rewrite::rewrite;
 use crate::plan::state_growth;
 use crate::sql::Statement;
@@ -14,7 +14,23 @@ use crate::sql::ast::{Explain, Insert};
 
 impl Session {
     pub(super) fn explain(&self, statement: &Explain) -> Result<StatementResult> {
-        let all = match statement.statement.as_ref() {
+        let all = self.explained(&statement.statement)?;
+        let mut lines = explain(&all, &statement.details);
+        let plans = all.iter().map(|one| &one.physical);
+        let growth: Vec<_> = plans
+            .flat_map(|plan| state_growth::state_growth(plan, &self.config))
+            .collect();
+        if !growth.is_empty() {
+            lines.extend([String::new(), state_growth::HEADING.to_string()]);
+            lines.extend(state_growth::lines(&growth));
+            lines.push(format!("({})", state_growth::ADVICE));
+        }
+        Ok(StatementResult::Lines(lines))
+    }
+
+    /// The plans of a statement that makes rows.
+    fn explained(&self, statement: &Statement) -> Result<Vec<Explained>> {
+        Ok(match statement {
             Statement::Query(query) => {
                 let logical = self.binder().bind(&query.query)?;
                 let rewritten = rewrite(logical.clone());
@@ -42,18 +58,13 @@ impl Session {
                 vec![self.explain_bound(bound)?]
             }
             _ => return Err(not_explained()),
-        };
-        let mut lines = explain(&all, &statement.details);
-        let plans = all.iter().map(|one| &one.physical);
-        let growth: Vec<_> = plans
-            .flat_map(|plan| state_growth::state_growth(plan, &self.config))
-            .collect();
-        if !growth.is_empty() {
-            lines.extend([String::new(), state_growth::HEADING.to_string()]);
-            lines.extend(state_growth::lines(&growth));
-            lines.push(format!("({})", state_growth::ADVICE));
-        }
-        Ok(StatementResult::Lines(lines))
+        })
+    }
+
+    /// The physical plans of a query, an INSERT, a statement set or a CREATE TABLE AS.
+    pub(crate) fn physical_plans(&self, statement: &Statement) -> Result<Vec<StreamPlan>> {
+        let all = self.explained(statement)?;
+        Ok(all.into_iter().map(|one| one.physical).collect())
     }
 
     fn explain_insert(&self, insert: &Insert) -> Result<Explained> {

@@ -1,5 +1,6 @@
 //! SQL text to statements.
 //!
+//! - [`outline`]: what a statement is, by its first words alone,
 //! - [`script`]: cuts a script or a terminal's buffer into statements,
 //! - [`parser`]: one statement's text to its [`ast`],
 //! - [`types`]: data types inside expressions,
@@ -62,6 +63,7 @@ mod escapes;
 pub mod hints;
 pub(crate) mod keywords;
 mod lexer;
+pub mod outline;
 pub mod parser;
 pub mod script;
 pub mod span;

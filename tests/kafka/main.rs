@@ -8,6 +8,10 @@
 mod broker;
 mod cluster;
 mod exactly_once;
+mod handover;
+#[path = "../flink/stub.rs"]
+#[allow(clippy::unwrap_used, dead_code)] // of another test, which uses all of it
+mod stub;
 mod tables;
 
 use std::sync::Arc;
@@ -28,6 +32,7 @@ const TESTS: &[(&str, Test)] = &[
     ("windows_by_partition", tables::windows_by_partition),
     ("offsets_of_the_group", tables::group_offsets),
     ("new_partitions_are_found", tables::new_partitions),
+    ("offsets_are_handed_to_a_cluster", handover::offsets),
     (
         "killed_at_random_moments",
         exactly_once::killed_at_random_moments,

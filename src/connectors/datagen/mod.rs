@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use self::generator::Generator;
 use self::source::{DatagenSource, Settings};
-use super::options::{Options, optional, refuse_unknown, wrong_value};
+use super::options::{Options, optional, refuse_unknown, scan_parallelism, wrong_value};
 use super::print::source_only;
-use super::{Connector, OptionSpec, TableDescription, TableSink, TableSource};
+use super::{Connector, OptionSpec, Origin, TableDescription, TableSink, TableSource};
 use crate::error::{Error, Result};
 use crate::runtime::clock::Clock;
 
@@ -38,9 +38,14 @@ impl Connector for DatagenConnector {
         "datagen"
     }
 
+    fn origin(&self) -> Origin {
+        Origin::Flink
+    }
+
     fn options(&self) -> Vec<OptionSpec> {
         vec![
             optional("rows-per-second", "rate (10000)"),
+            scan_parallelism(),
             optional("number-of-rows", "rows in all; without it no end"),
             optional("fields.#.kind", "random or sequence (random)"),
             optional("fields.#.min", "least random value"),

@@ -28,8 +28,10 @@ use self::partition_commit::PartitionCommit;
 use self::sink::{FileSink, Guarantee, Rolling, Settings};
 use self::source::FileSource;
 use super::lookup::options::lookup_options;
-use super::options::{Options, missing_required, optional, refuse_unknown, required};
-use super::{Connector, OptionSpec, TableDescription, TableSink, TableSource};
+use super::options::{
+    Options, missing_required, optional, refuse_unknown, required, sink_parallelism,
+};
+use super::{Connector, OptionSpec, Origin, TableDescription, TableSink, TableSource};
 use crate::error::{Error, Result};
 use crate::formats::{self, Format, FormatOptions};
 use crate::runtime::clock::Clock;
@@ -143,9 +145,14 @@ impl Connector for FilesystemConnector {
         "filesystem"
     }
 
+    fn origin(&self) -> Origin {
+        Origin::Flink
+    }
+
     fn options(&self) -> Vec<OptionSpec> {
         let mut options = lookup_options();
         options.extend([
+            sink_parallelism(),
             required("path", "a folder, or for a source a file"),
             required("format", "format of the files"),
             optional(

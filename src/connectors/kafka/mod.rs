@@ -31,8 +31,12 @@ use self::metadata::Metadata;
 use self::settings::{ScanSettings, SinkSettings, TableSettings};
 use self::sink::KafkaSink;
 use self::source::{Decoding, KafkaSource};
-use super::options::{Options, missing_required, optional, refuse_unknown, required};
-use super::{Connector, OptionSpec, TableDescription, TableSink, TableSource};
+pub use self::splits::next_offsets;
+use super::options::{
+    Options, missing_required, optional, refuse_unknown, required, scan_parallelism,
+    sink_parallelism,
+};
+use super::{Connector, OptionSpec, Origin, TableDescription, TableSink, TableSource};
 use crate::error::{Error, Result};
 use crate::formats::{self, Format, FormatOptions};
 
@@ -66,6 +70,8 @@ fn common_options() -> Vec<OptionSpec> {
             "properties.bootstrap.servers",
             "brokers to begin with: host:port, separated by commas",
         ),
+        scan_parallelism(),
+        sink_parallelism(),
         optional("topic", "a topic, or several separated by ;"),
         optional("topic-pattern", "regular expression of topics"),
         optional("properties.*", "a property of Kafka's Java client"),
@@ -119,6 +125,10 @@ impl Connector for KafkaConnector {
         "kafka"
     }
 
+    fn origin(&self) -> Origin {
+        Origin::Jar("flink-sql-connector-kafka")
+    }
+
     fn options(&self) -> Vec<OptionSpec> {
         let mut options = common_options();
         options.extend([
@@ -154,6 +164,10 @@ impl Connector for KafkaConnector {
 impl Connector for UpsertKafkaConnector {
     fn identifier(&self) -> &'static str {
         "upsert-kafka"
+    }
+
+    fn origin(&self) -> Origin {
+        Origin::Jar("flink-sql-connector-kafka")
     }
 
     fn options(&self) -> Vec<OptionSpec> {

@@ -92,6 +92,19 @@ pub(super) fn restore(saved: &[SplitPosition]) -> Result<BTreeMap<Partition, Pos
         .collect()
 }
 
+/// The next offsets that positions of a checkpoint hold, by topic and partition.
+///
+/// # Errors
+/// When one is no position of a partition.
+pub fn next_offsets(saved: &[SplitPosition]) -> Result<BTreeMap<String, BTreeMap<i32, i64>>> {
+    let mut offsets: BTreeMap<String, BTreeMap<i32, i64>> = BTreeMap::new();
+    for (partition, position) in restore(saved)? {
+        let topic = offsets.entry(partition.topic).or_default();
+        topic.insert(partition.id, position.next);
+    }
+    Ok(offsets)
+}
+
 /// Asks the cluster about partitions.
 pub(super) struct Enumerator<'a> {
     pub(super) consumer: &'a BaseConsumer<Listener>,

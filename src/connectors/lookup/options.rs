@@ -18,10 +18,11 @@ enum CacheKind {
     Full,
 }
 
-/// The options of tables that can be looked up.
+/// The options of tables that can be looked up. They are named as in Flink, whose own connectors of
+/// these kinds have none of them: it looks up in databases.
 #[must_use]
 pub fn lookup_options() -> Vec<OptionSpec> {
-    vec![
+    let options = [
         optional(
             "lookup.cache",
             "what a lookup join keeps: NONE, PARTIAL (rows that were looked up), FULL (the table)",
@@ -62,14 +63,16 @@ pub fn lookup_options() -> Vec<OptionSpec> {
             "lookup.full-cache.timed-reload.interval-in-days",
             "TIMED: every so many days (1)",
         ),
-        OptionSpec {
-            flink: false,
-            ..optional(
-                "lookup.async",
-                "whether lookups run on threads beside the task (false)",
-            )
-        },
-    ]
+        optional(
+            "lookup.async",
+            "whether lookups run on threads beside the task (false)",
+        ),
+    ];
+    let own = |spec| OptionSpec {
+        flink: false,
+        ..spec
+    };
+    options.map(own).into()
 }
 
 /// How the table says it is looked up.

@@ -24,8 +24,8 @@ use super::{
     Records, Rows,
 };
 use crate::changelog::{ChangeBatch, ChangelogMode, RowKind};
-use crate::connectors::OptionSpec;
 use crate::connectors::options::{optional, required};
+use crate::connectors::{OptionSpec, Origin};
 use crate::error::{Error, Result};
 use crate::types::{DataType, Schema};
 
@@ -56,6 +56,13 @@ impl Format for AvroFormat {
         }
     }
 
+    fn origin(&self) -> Origin {
+        match self {
+            Self::Plain => Origin::Jar("flink-sql-avro"),
+            Self::Confluent | Self::Debezium => Origin::Jar("flink-sql-avro-confluent-registry"),
+        }
+    }
+
     fn options(&self) -> Vec<OptionSpec> {
         let legacy = optional(
             "timestamp_mapping.legacy",
@@ -72,7 +79,10 @@ impl Format for AvroFormat {
             required("url", "the schema registry"),
             optional("subject", "the subject to register under (TOPIC-value)"),
             optional("schema", "the schema to write with (of the table)"),
-            legacy,
+            OptionSpec {
+                flink: false,
+                ..legacy
+            },
             optional("basic-auth.credentials-source", "USER_INFO"),
             secret("basic-auth.user-info", "user:password"),
             optional("bearer-auth.credentials-source", "STATIC_TOKEN"),

@@ -16,8 +16,8 @@ use super::{
     DecodedColumns, Decoder, DecodingFormat, Encoder, EncodingFormat, Format, FormatOptions,
     Splitter,
 };
-use crate::connectors::OptionSpec;
 use crate::connectors::options::optional;
+use crate::connectors::{OptionSpec, Origin};
 use crate::error::{Error, Result};
 use crate::types::{DataType, Schema, TypeKind};
 
@@ -42,6 +42,10 @@ struct Settings {
 impl Format for CsvFormat {
     fn identifier(&self) -> &'static str {
         "csv"
+    }
+
+    fn origin(&self) -> Origin {
+        Origin::Flink
     }
 
     fn options(&self) -> Vec<OptionSpec> {

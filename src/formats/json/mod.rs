@@ -24,8 +24,8 @@ use super::{
     Records, Rows,
 };
 use crate::changelog::{ChangeBatch, RowKind};
-use crate::connectors::OptionSpec;
 use crate::connectors::options::optional;
+use crate::connectors::{OptionSpec, Origin};
 use crate::error::{Error, Result};
 use crate::formats::builder::ColumnBuilder;
 use crate::types::{DataType, Schema, TypeKind};
@@ -182,6 +182,10 @@ pub struct JsonFormat;
 impl Format for JsonFormat {
     fn identifier(&self) -> &'static str {
         "json"
+    }
+
+    fn origin(&self) -> Origin {
+        Origin::Flink
     }
 
     fn options(&self) -> Vec<OptionSpec> {

@@ -18,8 +18,8 @@ use super::{
     DecodedColumns, Decoder, DecodingFormat, Encoder, EncodingFormat, Format, FormatOptions,
 };
 use crate::changelog::ChangelogMode;
-use crate::connectors::OptionSpec;
 use crate::connectors::options::{optional, parse_memory_size, wrong_value};
+use crate::connectors::{OptionSpec, Origin};
 use crate::error::{Error, Result};
 use crate::types::{DataType, Schema, TypeKind};
 
@@ -80,6 +80,10 @@ impl Settings {
 impl Format for ParquetFormat {
     fn identifier(&self) -> &'static str {
         "parquet"
+    }
+
+    fn origin(&self) -> Origin {
+        Origin::Jar("flink-sql-parquet")
     }
 
     fn options(&self) -> Vec<OptionSpec> {

@@ -22,8 +22,8 @@ use super::{
     Records, Rows,
 };
 use crate::changelog::{ChangeBatch, RowKind};
-use crate::connectors::OptionSpec;
 use crate::connectors::options::{missing_required, optional};
+use crate::connectors::{OptionSpec, Origin};
 use crate::error::{Error, Result, did_you_mean};
 use crate::types::{DataType, Schema, TypeKind};
 
@@ -41,6 +41,10 @@ fn extension(key: &'static str, help: &'static str) -> OptionSpec {
 impl Format for ProtobufFormat {
     fn identifier(&self) -> &'static str {
         "protobuf"
+    }
+
+    fn origin(&self) -> Origin {
+        Origin::Jar("flink-sql-protobuf")
     }
 
     fn options(&self) -> Vec<OptionSpec> {

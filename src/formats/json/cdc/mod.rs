@@ -15,8 +15,8 @@ use fancy_regex::Regex;
 use self::metadata::Metadata;
 use super::{DecodeOptions, EncodeOptions, check_types, common_options};
 use crate::changelog::ChangelogMode;
-use crate::connectors::OptionSpec;
 use crate::connectors::options::optional;
+use crate::connectors::{OptionSpec, Origin};
 use crate::error::{Error, Result};
 use crate::formats::{
     DecodedColumns, Decoder, DecodingFormat, Encoder, EncodingFormat, Format, FormatOptions,
@@ -76,6 +76,10 @@ impl Format for CdcFormat {
             Self::Maxwell => "maxwell-json",
             Self::Ogg => "ogg-json",
         }
+    }
+
+    fn origin(&self) -> Origin {
+        Origin::Flink
     }
 
     fn options(&self) -> Vec<OptionSpec> {
