@@ -399,11 +399,13 @@ impl Call<'_> {
     }
 
     fn array_agg(&self) -> Result<AggregateFunction> {
-        if self.args.len() != 2 {
+        let nulls = self.args.get(1).and_then(|arg| arg.literal.as_ref());
+        let nulls = nulls.and_then(text);
+        let clause = ["IGNORE NULLS", "RESPECT NULLS"].contains(&nulls.as_deref().unwrap_or(""));
+        if self.args.len() != 2 || !clause {
             self.arity(1)?;
         }
-        let nulls = self.args.get(1).and_then(|arg| arg.literal.as_ref());
-        let ignore_nulls = nulls.and_then(text).as_deref() == Some("IGNORE NULLS");
+        let ignore_nulls = nulls.as_deref() == Some("IGNORE NULLS");
         let element = self.args[0].data_type.clone();
         let nullable = element.nullable;
         let returns = TypeKind::Array(Box::new(element)).with_nullable(nullable);

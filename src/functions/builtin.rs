@@ -9,7 +9,7 @@ use super::kernel::Call;
 use super::signature::{Param, Returns, match_forms};
 use super::{Arg, Determinism, Environment, FunctionRef, Kernel, ScalarFunction, Signature};
 use crate::error::Result;
-use crate::types::DataType;
+use crate::types::{DataType, TypeKind};
 
 /// How the types of a call are found.
 pub(super) enum Resolve {
@@ -133,5 +133,11 @@ impl ScalarFunction for &'static Builtin {
 
     fn may_fail(&self) -> bool {
         self.may_fail
+    }
+
+    fn may_fail_on(&self, args: &[Arg]) -> bool {
+        // Only a VARIANT may be of the wrong kind for an index.
+        let of_variant = || matches!(args, [of, ..] if of.data_type.kind == TypeKind::Variant);
+        self.may_fail && (self.name != "ITEM" || of_variant())
     }
 }

@@ -79,10 +79,26 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         "TYPEOF",
         "TYPEOF(x [, force_serializable BOOLEAN])",
         "The name of the argument's type.",
-        Forms(
-            &[&[Param::Any], &[Param::Any, Param::Boolean]],
-            Returns::Nullable(TypeKind::STRING),
-        ),
+        Custom(|builtin, args| {
+            let types = args.iter().map(|a| a.data_type.clone()).collect();
+            match args {
+                [_] => {}
+                // the flag says how the name is made, for all rows
+                [
+                    _,
+                    Arg {
+                        data_type,
+                        literal: Some(flag),
+                    },
+                ] if data_type.kind == TypeKind::Boolean && !flag.is_null() => {}
+                [_, _] => return Err(builtin.refuse_types(args)),
+                _ => return Err(builtin.refuse_count(args)),
+            }
+            Ok(Signature {
+                args: types,
+                returns: TypeKind::STRING.nullable(),
+            })
+        }),
         |call| {
             let name = call.args[0].data_type.to_string();
             Ok(constant(ScalarValue::Utf8(Some(name))))
@@ -158,6 +174,9 @@ fn resolve_extreme(builtin: &Builtin, args: &[Arg]) -> Result<Signature> {
     if args.is_empty() {
         return Err(builtin.refuse_count(args));
     }
+    if args.iter().any(|a| a.data_type.kind == TypeKind::Null) {
+        return Err(Error::plan("Illegal use of 'NULL'").hint("give it a type: CAST(NULL AS ...)"));
+    }
     let common = match common(builtin, args) {
         Ok(common) => common,
         Err(error) => {
@@ -176,8 +195,7 @@ fn resolve_extreme(builtin: &Builtin, args: &[Arg]) -> Result<Signature> {
     };
     if !is_ordered(&common.kind) {
         return Err(Error::plan(format!(
-            "{} does not compare values of {common}",
-            builtin.name
+            "Comparable type expected, but was '{common}'"
         )));
     }
     let types = cast_all(args, &common.kind);

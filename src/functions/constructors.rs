@@ -53,6 +53,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Custom(resolve_item),
         prepare_item,
     )
+    .may_fail()
     .example("ARRAY['a', 'b'][2]", "b"),
     Builtin::new(
         "CARDINALITY",
@@ -63,7 +64,8 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
                 return Err(builtin.refuse_count(args));
             };
             match arg.data_type.kind {
-                TypeKind::Array(_) | TypeKind::Map(..) | TypeKind::Multiset(_) => Ok(Signature {
+                TypeKind::Multiset(_) => Err(Error::plan("Expect an array or a map.")),
+                TypeKind::Array(_) | TypeKind::Map(..) => Ok(Signature {
                     args: vec![arg.data_type.clone()],
                     returns: TypeKind::Int.with_nullable(arg.data_type.nullable),
                 }),
@@ -126,6 +128,10 @@ fn resolve_array(_: &Builtin, args: &[Arg]) -> Result<Signature> {
     at_least_one(args)?;
     let types: Vec<_> = args.iter().map(|a| &a.data_type).collect();
     let element = one_type(&types)?;
+    if element.kind == TypeKind::Null {
+        return Err(Error::plan("Parameters must be of the same type")
+            .hint("give NULL a type: CAST(NULL AS ...)"));
+    }
     Ok(Signature {
         args: args.iter().map(|_| element.clone()).collect(),
         returns: TypeKind::Array(Box::new(element)).not_null(),
@@ -155,14 +161,20 @@ fn resolve_map(builtin: &Builtin, args: &[Arg]) -> Result<Signature> {
     if args.len() % 2 == 1 {
         return Err(builtin.refuse_count(args));
     }
-    let every = |start: usize| -> Vec<_> {
-        args.iter()
-            .skip(start)
-            .step_by(2)
-            .map(|a| &a.data_type)
-            .collect()
-    };
+    // A NULL without a type has that of the first key.
+    let types: Vec<_> = args
+        .iter()
+        .map(|arg| match arg.data_type.kind {
+            TypeKind::Null => args[0].data_type.as_nullable(),
+            _ => arg.data_type.clone(),
+        })
+        .collect();
+    let every = |start: usize| types.iter().skip(start).step_by(2).collect::<Vec<_>>();
     let (key, value) = (one_type(&every(0))?, one_type(&every(1))?);
+    if key.kind == TypeKind::Null {
+        return Err(Error::plan("Parameters must be of the same type")
+            .hint("give NULL a type: CAST(NULL AS ...)"));
+    }
     Ok(Signature {
         args: (0..args.len())
             .map(|i| if i % 2 == 0 { &key } else { &value }.clone())
@@ -354,20 +366,10 @@ fn prepare_cardinality(call: &Call<'_>) -> Result<Kernel> {
             TypeKind::Array(_) => c.lists(0)?.0,
             _ => c.maps(0)?.0,
         };
-        // A multiset counts each element as often as it occurs.
-        let counts = match &kind {
-            TypeKind::Multiset(_) => Some(c.maps(0)?.2),
-            _ => None,
-        };
-        let counts = counts
-            .as_ref()
-            .and_then(|counts| counts.as_any().downcast_ref::<Int32Array>());
         collect::<Int>(c.rows, c.nulls().as_ref(), &ArrowType::Int32, |i| {
-            let range = lists.value(i);
-            Ok(Some(match counts {
-                Some(counts) => range.map(|at| counts.value(at)).sum(),
-                None => i32::try_from(range.len()).unwrap_or(i32::MAX),
-            }))
+            Ok(Some(
+                i32::try_from(lists.value(i).len()).unwrap_or(i32::MAX),
+            ))
         })
     }))
 }

@@ -35,6 +35,13 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         "Whether the path leads to a value that is not null.",
         Custom(|builtin, args| {
             texts(builtin, args, 3)?;
+            if matches!(args[1].data_type.kind, TypeKind::VarChar(_)) {
+                let (json, path) = (&args[0].data_type, &args[1].data_type);
+                return Err(
+                    Error::plan(format!("Unsupported call: JSON_EXISTS({json}, {path})"))
+                        .hint("the path is a constant, or of type CHAR(n)"),
+                );
+            }
             Ok(Signature {
                 args: types(args),
                 returns: TypeKind::Boolean.nullable(),

@@ -17,6 +17,7 @@ pub mod doc;
 mod encoding;
 mod english;
 mod extract;
+mod forms;
 #[cfg(test)]
 mod fuzz_tests;
 mod java_date;

@@ -10,6 +10,8 @@ use super::registry::{Entry, FunctionRegistry};
 /// Topics in the order of the page, and their headings.
 const TOPICS: &[(&str, &str)] = &[
     ("operators", "Operators"),
+    ("comparison", "Comparisons"),
+    ("logic", "Logic of three values"),
     ("special", "Forms of their own"),
     ("conditional", "Choosing and asking"),
     ("arithmetic", "Numbers"),
@@ -25,6 +27,7 @@ const TOPICS: &[(&str, &str)] = &[
     ("aggregate", "Aggregates"),
     ("window", "Functions with OVER"),
     ("table", "Tables"),
+    ("pattern", "In MATCH_RECOGNIZE"),
 ];
 
 const HEAD: &str = "\

@@ -10,7 +10,7 @@ use super::doc::{FunctionDoc, FunctionKind};
 use super::refused::refusal;
 use super::signature::families;
 use super::table::TableFunctionRef;
-use super::{Arg, FunctionRef, TOPICS, operators, others, user};
+use super::{Arg, FunctionRef, TOPICS, forms, operators, others, user};
 use crate::aggregates::{UserAggregate, UserAggregateRef};
 use crate::error::{Error, Result, did_you_mean};
 use crate::types::TypeKind;
@@ -75,7 +75,7 @@ impl FunctionRegistry {
                 user: false,
             });
         }
-        for (name, doc) in others::all() {
+        for (name, doc) in others::all().chain(forms::all()) {
             registry.insert(Entry {
                 name: name.to_string(),
                 function: None,

@@ -141,22 +141,34 @@ fn has_duplicates(text: &str) -> bool {
 }
 
 /// Appends the field of an object; `None` if there is none.
-pub(super) fn field(variant: &str, key: &str, out: &mut String) -> Option<()> {
+///
+/// # Errors
+/// When it is no object.
+pub(super) fn field(variant: &str, key: &str, out: &mut String) -> Result<Option<()>> {
     let Some(Value::Object(fields)) = parse(variant) else {
-        return None;
+        return Err(Error::execution(
+            "String key access on variant requires an object variant, but a non-object variant was \
+             provided.",
+        ));
     };
-    write(fields.get(key)?, out);
-    Some(())
+    Ok(fields.get(key).map(|value| write(value, out)))
 }
 
 /// Appends element `index`, from 1, of an array; `None` if there is none.
-pub(super) fn element(variant: &str, index: i64, out: &mut String) -> Option<()> {
+///
+/// # Errors
+/// When it is no array.
+pub(super) fn element(variant: &str, index: i64, out: &mut String) -> Result<Option<()>> {
     let Some(Value::Array(items)) = parse(variant) else {
-        return None;
+        return Err(Error::execution(
+            "Integer index access on variant requires an array variant, but a non-array variant was \
+             provided.",
+        ));
     };
-    let at = usize::try_from(index.checked_sub(1)?).ok()?;
-    write(items.get(at)?, out);
-    Some(())
+    let at = index.checked_sub(1).and_then(|at| usize::try_from(at).ok());
+    Ok(at
+        .and_then(|at| items.get(at))
+        .map(|value| write(value, out)))
 }
 
 #[cfg(test)]

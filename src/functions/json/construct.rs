@@ -13,6 +13,11 @@ use crate::types::TypeKind;
 /// The values of a constructor, checked to be fit for JSON.
 fn resolve_constructor(args: &[Arg], values: impl Iterator<Item = usize>) -> Result<Signature> {
     for i in values {
+        if args[i].data_type.kind == TypeKind::Null {
+            return Err(
+                Error::plan("Illegal use of 'NULL'").hint("give it a type: CAST(NULL AS ...)")
+            );
+        }
         JsonForm::new(&args[i].data_type.kind)?;
     }
     Ok(Signature {
@@ -31,6 +36,16 @@ pub(super) fn resolve_object(builtin: &Builtin, args: &[Arg]) -> Result<Signatur
         .any(|key| !key.data_type.kind.is_string())
     {
         return Err(builtin.refuse_types(args));
+    }
+    if args[1..]
+        .iter()
+        .step_by(2)
+        .any(|key| key.data_type.nullable)
+    {
+        return Err(Error::plan(
+            "Argument to function 'JSON_OBJECT' must not be NULL: a key may be",
+        )
+        .hint("give the key another value for NULL: COALESCE(key, '')"));
     }
     resolve_constructor(args, (2..args.len()).step_by(2))
 }

@@ -118,12 +118,12 @@ pub(super) fn documented() -> Vec<(FunctionRef, FunctionDoc)> {
 fn refuse(name: &str, args: &[Arg], forms: &str) -> Error {
     let types: Vec<String> = args
         .iter()
-        .map(|arg| format!("<{}>", arg.data_type.kind))
+        .map(|arg| super::sql_type(&arg.data_type.kind))
         .collect();
+    let symbol = !name.starts_with(|c: char| c.is_alphabetic());
     let call = match types.as_slice() {
-        [left, right] if !name.starts_with(|c: char| c.is_alphabetic()) => {
-            format!("{left} {name} {right}")
-        }
+        [left, right] if symbol => format!("{left} {name} {right}"),
+        [only] if symbol => format!("{name}{only}"),
         types => format!("{name}({})", types.join(", ")),
     };
     Error::plan(format!(

@@ -157,18 +157,22 @@ impl Like {
     }
 }
 
-/// The escape character, if there is one.
-fn escape_of(args: &[Arg]) -> Result<Option<char>> {
-    let Some(arg) = args.get(2) else {
-        return Ok(None);
-    };
-    let Some(ScalarValue::Utf8(Some(text))) = &arg.literal else {
-        return Err(Error::plan("The escape character must be a constant"));
-    };
+/// The only character of an ESCAPE.
+fn escape_of(text: &str) -> Result<char> {
     let mut chars = text.chars();
     match (chars.next(), chars.next()) {
-        (Some(escape), None) => Ok(Some(escape)),
-        _ => Err(Error::plan(format!("Invalid escape character '{text}'"))),
+        (Some(escape), None) => Ok(escape),
+        _ => Err(Error::execution(format!(
+            "Invalid escape character '{text}'"
+        ))),
+    }
+}
+
+/// The value of argument `i`, if it is a constant text.
+fn constant(args: &[Arg], i: usize) -> Option<&str> {
+    match args.get(i)?.literal.as_ref()? {
+        ScalarValue::Utf8(text) => text.as_deref(),
+        _ => None,
     }
 }
 
@@ -190,20 +194,22 @@ impl ScalarFunction for Like {
     }
 
     fn prepare(&self, args: &[Arg], _: &DataType, _: &Environment) -> Result<Kernel> {
-        let escape = escape_of(args)?;
-        let constant = match args.get(1).and_then(|a| a.literal.as_ref()) {
-            Some(ScalarValue::Utf8(Some(text))) => Some(self.compile(text, escape)?),
+        let escape = constant(args, 2).map(escape_of).transpose()?;
+        let fixed = match constant(args, 1) {
+            Some(pattern) if escape.is_some() == (args.len() > 2) => {
+                Some(self.compile(pattern, escape)?)
+            }
             _ => None,
         };
         let compiler = Self {
             similar: self.similar,
         };
         Ok(Box::new(move |args, context| {
-            let [text, pattern, ..] = args else {
+            let [text, pattern, rest @ ..] = args else {
                 return Err(Error::internal("a pattern operator got one argument"));
             };
             let text = Text::new(text)?;
-            if let Some(matcher) = &constant {
+            if let Some(matcher) = &fixed {
                 return Ok(match &text {
                     Text::Column(column) => ColumnarValue::Array(match_column(matcher, column)),
                     Text::Constant(text) => {
@@ -213,30 +219,39 @@ impl ScalarFunction for Like {
                 });
             }
             let pattern = Text::new(pattern)?;
-            let rows = if text.is_constant() && pattern.is_constant() {
-                1
-            } else {
-                context.rows
-            };
+            let escapes = rest.first().map(Text::new).transpose()?;
+            let one = text.is_constant()
+                && pattern.is_constant()
+                && escapes.as_ref().is_none_or(Text::is_constant);
+            let rows = if one { 1 } else { context.rows };
             // Rows in a row often have one pattern.
-            let mut last: Option<(String, Matcher)> = None;
+            let mut last: Option<(String, Option<char>, Matcher)> = None;
             let mut builder = BooleanBuilder::with_capacity(rows);
             for row in 0..rows {
+                let escape = escapes.as_ref().map(|escapes| escapes.get(row));
                 let (Some(text), Some(pattern)) = (text.get(row), pattern.get(row)) else {
                     builder.append_null();
                     continue;
                 };
+                let escape = match escape {
+                    Some(None) => {
+                        builder.append_null();
+                        continue;
+                    }
+                    Some(Some(escape)) => Some(escape_of(escape)?),
+                    None => None,
+                };
                 let matcher = match &last {
-                    Some((known, matcher)) if known == pattern => matcher,
+                    Some((known, with, matcher)) if known == pattern && *with == escape => matcher,
                     _ => {
                         let matcher = compiler.compile(pattern, escape)?;
-                        &last.insert((pattern.to_string(), matcher)).1
+                        &last.insert((pattern.to_string(), escape, matcher)).2
                     }
                 };
                 builder.append_value(matcher.matches(text));
             }
             let found: ArrayRef = Arc::new(builder.finish());
-            Ok(if text.is_constant() && pattern.is_constant() {
+            Ok(if one {
                 ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?)
             } else {
                 ColumnarValue::Array(found)
@@ -250,7 +265,7 @@ impl ScalarFunction for Like {
 
     fn may_fail_on(&self, args: &[Arg]) -> bool {
         // A pattern that is made row by row may be malformed.
-        let constant = args.get(1).is_some_and(|a| a.literal.is_some());
+        let constant = args.iter().skip(1).all(|a| a.literal.is_some());
         !constant && (self.similar || args.len() > 2)
     }
 }

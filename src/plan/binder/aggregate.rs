@@ -1,17 +1,36 @@
 //! GROUP BY: keys, grouping sets, aggregate calls, and what a grouped SELECT may refer to.
 
-use sqlparser::ast::{self, DuplicateTreatment, FunctionArguments, GroupByExpr};
+use sqlparser::ast::{
+    self, DuplicateTreatment, FunctionArgumentClause, FunctionArguments, GroupByExpr, NullTreatment,
+};
 
-use super::expr::{AGGREGATE_BASE, Context, OVER_BASE, WINDOW_BASE, boolean, case, compare};
+use super::compare::compare;
+use super::expr::{AGGREGATE_BASE, Context, OVER_BASE, WINDOW_BASE, boolean, case};
 use super::scope::Scope;
 use super::window::GroupWindow;
-use super::{Binder, calls, literal};
+use super::{Binder, calls, literal, refusals};
 use crate::aggregates::{self, AggregateFunction, CallContext};
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::functions::Arg;
 use crate::plan::logical::{AggregateCall, LogicalNode, LogicalPlan, WindowSpec};
 use crate::types::{Column, Schema, TimeAttribute, TypeKind};
+
+/// What a call says about NULLs, within its parentheses or behind them.
+fn null_treatment(function: &ast::Function) -> Option<&'static str> {
+    let clauses = match &function.args {
+        FunctionArguments::List(list) => list.clauses.as_slice(),
+        _ => &[],
+    };
+    let inside = clauses.iter().find_map(|clause| match clause {
+        FunctionArgumentClause::IgnoreOrRespectNulls(treatment) => Some(*treatment),
+        _ => None,
+    });
+    Some(match inside.or(function.null_treatment)? {
+        NullTreatment::IgnoreNulls => "IGNORE NULLS",
+        NullTreatment::RespectNulls => "RESPECT NULLS",
+    })
+}
 
 /// An aggregate call met in an expression; its parts are over the block's input.
 pub(super) struct PendingAggregate {
@@ -77,10 +96,7 @@ impl Binder<'_> {
         context: &mut Context<'_, '_>,
     ) -> Result<Expr> {
         let Some(mut found) = context.aggregates.take() else {
-            return Err(Error::plan(format!(
-                "Aggregate function {name} is not allowed in {}",
-                context.clause
-            )));
+            return Err(refusals::misplaced_aggregate(name, context.clause));
         };
         // inside its arguments no other aggregate may stand
         let pending = self.pending_aggregate(name, function, context);
@@ -104,7 +120,7 @@ impl Binder<'_> {
         function: &ast::Function,
         context: &mut Context<'_, '_>,
     ) -> Result<(PendingAggregate, crate::types::DataType)> {
-        let clause = std::mem::replace(&mut context.clause, "an aggregate function's argument");
+        let clause = std::mem::replace(&mut context.clause, refusals::AGGREGATE_ARGUMENT);
         let parts = self.aggregate_parts(name, function, context);
         context.clause = clause;
         let (args, distinct, filter) = parts?;
@@ -115,7 +131,16 @@ impl Binder<'_> {
             filter: filter.clone(),
             function,
         };
+        let grouping = matches!(name, "GROUPING" | "GROUPING_ID" | "GROUP_ID");
+        if grouping && !context.grouped {
+            return Err(Error::plan(format!(
+                "{name} operator may only occur in an aggregate query"
+            )));
+        }
         match name {
+            "GROUP_ID" if !args.is_empty() => Err(Error::plan(
+                "Invalid number of arguments to function 'GROUP_ID'. Was expecting 0 arguments",
+            )),
             "GROUPING" | "GROUPING_ID" => Ok((
                 pending(PendingFunction::Grouping),
                 TypeKind::BigInt.not_null(),
@@ -154,7 +179,12 @@ impl Binder<'_> {
         if matches!(name, "JSON_OBJECTAGG" | "JSON_ARRAYAGG")
             && let Some(value) = args.pop()
         {
-            args.push(self.call("JSON_STRING", vec![value])?);
+            let json = calls::is_json(&value);
+            args.push(if json {
+                value
+            } else {
+                self.call("JSON_STRING", vec![value])?
+            });
         }
         let folded = args
             .iter()
@@ -192,6 +222,12 @@ impl Binder<'_> {
                     list.args.as_slice(),
                     [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard)]
                 );
+                if star && distinct {
+                    return Err(
+                        Error::plan("COUNT(DISTINCT *) does not say what is counted")
+                            .hint("name the columns: COUNT(DISTINCT a, b)"),
+                    );
+                }
                 if star && name != "COUNT" {
                     return Err(Error::plan(format!("{name}(*) is not an aggregate")));
                 }
@@ -213,6 +249,18 @@ impl Binder<'_> {
             .into_iter()
             .map(|a| self.bind_expr(a, context))
             .collect::<Result<Vec<_>>>()?;
+        if let Some(nulls) = null_treatment(function) {
+            if name != "ARRAY_AGG" {
+                return Err(Error::plan(format!(
+                    "Cannot specify IGNORE NULLS or RESPECT NULLS following '{name}'"
+                )));
+            }
+            args.push(literal::text(nulls));
+        }
+        if name == "JSON_ARRAYAGG" && !function.within_group.is_empty() {
+            return Err(Error::plan("JSON_ARRAYAGG does not sort its values")
+                .hint("they come in the order of arrival"));
+        }
         if let [order] = function.within_group.as_slice() {
             args.push(self.bind_expr(&order.expr, context)?);
         }
@@ -599,7 +647,7 @@ impl GroupBy {
             .iter()
             .map(|arg| {
                 self.keys.iter().position(|k| k.same(arg)).ok_or_else(|| {
-                    Error::plan("Argument to operator 'GROUPING' must be a grouped expression")
+                    Error::plan("Argument to GROUPING operator must be a grouped expression")
                 })
             })
             .collect::<Result<Vec<_>>>()?;

@@ -3,10 +3,13 @@
 use datafusion::common::ScalarValue;
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments};
 
-use super::expr::{Context, case, compare, is_null};
-use super::{Binder, literal};
+use super::compare::compare;
+use super::expr::{Context, case, is_null};
+use super::{Binder, literal, refusals};
 use crate::error::{Error, Result};
-use crate::expr::{CompareOp, Expr};
+use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::functions::{Arg, families};
+use crate::types::coerce::common_argument_type;
 use crate::types::{TimeAttribute, TypeKind};
 
 impl Binder<'_> {
@@ -46,7 +49,23 @@ impl Binder<'_> {
             let clause = context.aggregates.take();
             let time = self.bind_expr(time, context);
             context.aggregates = clause;
-            let property = super::window::window_property(&name, Some(&time?));
+            let time = time?;
+            let of = |attribute| {
+                let columns = &context.scope.columns;
+                let mut times = columns.iter().filter(|c| c.time == Some(attribute));
+                times.any(|c| c.expr.same(&time))
+            };
+            if name.ends_with("_ROWTIME") && of(TimeAttribute::Proctime) {
+                return Err(
+                    Error::plan("A proctime window cannot provide a rowtime attribute.")
+                        .hint("use the .._PROCTIME function"),
+                );
+            }
+            if name.ends_with("_PROCTIME") && of(TimeAttribute::Rowtime) {
+                // no clock ends a window of event time
+                return literal::typed_null(&TypeKind::TimestampLtz(3).nullable());
+            }
+            let property = super::window::window_property(&name, Some(&time));
             return property.ok_or_else(|| Error::internal("a window property without a type"));
         }
         match name.as_str() {
@@ -55,11 +74,17 @@ impl Binder<'_> {
                 coalesce(args)
             }
             "IFNULL" => {
-                let [x, default] = self.exactly("IFNULL", &args, context)?;
+                let args = self.bind_all(&args, context)?;
+                let [x, default] = args.as_slice() else {
+                    return Err(unknown_signature(&name, &args));
+                };
+                let Some(common) = common_argument_type(&[&x.data_type, &default.data_type]) else {
+                    return Err(refusals::arguments(&name, &[x, default]));
+                };
                 if x.data_type.nullable {
-                    coalesce(vec![x, default])
+                    coalesce(args)
                 } else {
-                    Ok(x)
+                    Ok(x.clone().cast_to(&common.kind.not_null()))
                 }
             }
             "CURRENT_DATABASE" if args.is_empty() => {
@@ -68,14 +93,49 @@ impl Binder<'_> {
             }
             "NULLIF" => {
                 let [a, b] = self.exactly("NULLIF", &args, context)?;
+                if a.data_type.kind == TypeKind::Null {
+                    return Err(refusals::only_nulls());
+                }
                 let equal = compare(CompareOp::Eq, a.clone(), b)?;
                 let null = literal::typed_null(&a.data_type)?;
                 case(vec![(equal, null)], a)
             }
             "IF" => {
                 let [condition, then, otherwise] = self.exactly("IF", &args, context)?;
-                let condition = super::expr::boolean(condition, "IF")?;
-                case(vec![(condition, then)], otherwise)
+                let refused = || refusals::arguments("IF", &[&condition, &then, &otherwise]);
+                let parts = [&condition, &then, &otherwise];
+                if parts.iter().any(|e| e.data_type.kind == TypeKind::Null) {
+                    return Err(refusals::untyped_null());
+                }
+                let fits = |e: &Expr| {
+                    let kind = &e.data_type.kind;
+                    kind.is_numeric()
+                        || kind.is_string()
+                        || kind.is_binary()
+                        || kind.is_temporal()
+                        || *kind == TypeKind::Boolean
+                };
+                if !fits(&then) || !fits(&otherwise) {
+                    return Err(refused());
+                }
+                let test = super::expr::boolean(condition.clone(), "IF").map_err(|_| refused())?;
+                let nullable = test.data_type.nullable;
+                let mut chosen = case(vec![(test, then.clone())], otherwise.clone())
+                    .map_err(|_| refused())?;
+                chosen.data_type.nullable |= nullable;
+                Ok(chosen)
+            }
+            "JSON" if !self.functions.hides("JSON") => Err(Error::plan(
+                "The JSON() function is currently only supported inside JSON_ARRAY() or as the VALUE \
+                 param of JSON_OBJECT()",
+            )
+            .hint("JSON_OBJECT('a' VALUE JSON('{\"key\": \"value\"}'))")),
+            "JSON_OBJECT" | "JSON_ARRAY" => {
+                let args = args
+                    .iter()
+                    .map(|arg| self.bind_json_value(arg, context))
+                    .collect::<Result<_>>()?;
+                self.call(&name, args)
             }
             "CURRENT_WATERMARK" => {
                 let args = self.bind_all(&args, context)?;
@@ -111,6 +171,17 @@ impl Binder<'_> {
         args.iter().map(|a| self.bind_expr(a, context)).collect()
     }
 
+    /// A value of a JSON constructor, which may be a text that JSON() says is JSON.
+    fn bind_json_value(&mut self, arg: &ast::Expr, context: &mut Context<'_, '_>) -> Result<Expr> {
+        match arg {
+            ast::Expr::Function(function) if function_name(function) == "JSON" => {
+                let args = self.bind_all(&arguments(function)?, context)?;
+                self.call("JSON", args)
+            }
+            _ => self.bind_expr(arg, context),
+        }
+    }
+
     fn exactly<const N: usize>(
         &mut self,
         name: &str,
@@ -126,6 +197,27 @@ impl Binder<'_> {
             ))
         })
     }
+}
+
+/// The refusal of a call with so many arguments.
+fn unknown_signature(name: &str, args: &[Expr]) -> Error {
+    let args: Vec<_> = args
+        .iter()
+        .map(|arg| Arg {
+            data_type: arg.data_type.clone(),
+            literal: None,
+        })
+        .collect();
+    Error::plan(format!(
+        "No match found for function signature {name}({})",
+        families(&args)
+    ))
+}
+
+/// Whether it is what a JSON constructor makes.
+pub(super) fn is_json(value: &Expr) -> bool {
+    matches!(&value.kind, ExprKind::Call { function, .. }
+        if matches!(function.name(), "JSON_OBJECT" | "JSON_ARRAY"))
 }
 
 fn check_rowtime(args: &[Expr], context: &Context<'_, '_>) -> Result<()> {
@@ -169,9 +261,12 @@ fn over_only(name: &str) -> Option<Error> {
 pub(super) fn coalesce(args: Vec<Expr>) -> Result<Expr> {
     let types: Vec<_> = args.iter().map(|a| &a.data_type).collect();
     if args.is_empty() {
-        return Err(Error::plan("COALESCE needs at least one argument"));
+        return Err(unknown_signature("COALESCE", &args));
     }
-    let Some(common) = crate::types::coerce::common_argument_type(&types) else {
+    if types.iter().all(|t| t.kind == TypeKind::Null) {
+        return Err(refusals::untyped_null());
+    }
+    let Some(common) = common_argument_type(&types) else {
         let types: Vec<_> = types.iter().map(|t| t.kind.to_string()).collect();
         return Err(Error::plan(format!(
             "The arguments of COALESCE have no common type: {}",

@@ -4,7 +4,8 @@
 //! joins, aggregates and Top-N, until they can stand in the condition of the join with the
 //! enclosing block's input.
 
-use super::expr::{and, compare};
+use super::compare::compare;
+use super::expr::and;
 use super::select::is_placeholder;
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr, ExprKind};

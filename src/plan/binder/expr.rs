@@ -8,11 +8,12 @@ use datafusion::common::ScalarValue;
 use sqlparser::ast::{self, BinaryOperator, UnaryOperator, Value};
 
 use super::aggregate::PendingAggregate;
+use super::compare::{compare, compare_as, is_nested};
 use super::match_recognize::PatternCalls;
 use super::over::PendingOver;
 use super::scope::{Scope, access_fields};
 use super::subquery::PendingSubquery;
-use super::{Binder, literal};
+use super::{Binder, literal, refusals};
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::functions::Arg;
@@ -103,12 +104,14 @@ impl Binder<'_> {
             A::TypedString(typed) => literal::typed_string(typed),
             A::Interval(interval) => self.bind_interval(interval, context),
             A::Prefixed { prefix, value } => literal::prefixed(prefix, value),
-            A::IsNull(inner) | A::IsUnknown(inner) => self.is_null(inner, false, context),
-            A::IsNotNull(inner) | A::IsNotUnknown(inner) => self.is_null(inner, true, context),
-            A::IsTrue(inner) => self.is_true(inner, true, context),
-            A::IsFalse(inner) => self.is_true(inner, false, context),
-            A::IsNotTrue(inner) => Ok(not(self.is_true(inner, true, context)?)),
-            A::IsNotFalse(inner) => Ok(not(self.is_true(inner, false, context)?)),
+            A::IsNull(inner) => self.is_null(inner, false, context),
+            A::IsNotNull(inner) => self.is_null(inner, true, context),
+            A::IsUnknown(inner) => self.is_unknown(inner, false, "IS UNKNOWN", context),
+            A::IsNotUnknown(inner) => self.is_unknown(inner, true, "IS NOT UNKNOWN", context),
+            A::IsTrue(inner) => self.is_true(inner, true, "IS TRUE", context),
+            A::IsFalse(inner) => self.is_true(inner, false, "IS FALSE", context),
+            A::IsNotTrue(inner) => Ok(not(self.is_true(inner, true, "IS NOT TRUE", context)?)),
+            A::IsNotFalse(inner) => Ok(not(self.is_true(inner, false, "IS NOT FALSE", context)?)),
             A::IsDistinctFrom(a, b) => self.bind_compare(CompareOp::Distinct, a, b, context),
             A::IsNotDistinctFrom(a, b) => self.bind_compare(CompareOp::NotDistinct, a, b, context),
             A::Between {
@@ -130,14 +133,8 @@ impl Binder<'_> {
                 negated,
             } => {
                 let value = self.bind_expr(expr, context)?;
-                let tests = list
-                    .iter()
-                    .map(|item| {
-                        let item = self.bind_expr(item, context)?;
-                        compare_as(CompareOp::Eq, false, value.clone(), item)
-                    })
-                    .collect::<Result<Vec<_>>>()?;
-                Ok(negate_if(*negated, or(tests)))
+                let found = self.bind_members(&value, list, context)?;
+                Ok(negate_if(*negated, found))
             }
             A::AnyOp {
                 left,
@@ -201,6 +198,17 @@ impl Binder<'_> {
                 };
                 let input = self.bind_expr(expr, context)?;
                 let target = crate::sql::parse_type(data_type)?;
+                let text = data_type.to_string();
+                if input.data_type.kind.is_integer()
+                    && target.kind.is_interval()
+                    && text.contains(" TO ")
+                {
+                    return Err(Error::plan(format!(
+                        "Cast function cannot convert value of type {} to type {text}",
+                        input.data_type.kind.root_name()
+                    ))
+                    .hint("a number is so many of one unit: INTERVAL SECOND"));
+                }
                 cast(input, &target, mode)
             }
             A::Case {
@@ -273,13 +281,10 @@ impl Binder<'_> {
 
     /// What a JSON constructor makes goes into another one as it is, not as a text.
     fn raw_json(&self, arg: Expr) -> Result<Expr> {
-        match &arg.kind {
-            ExprKind::Call { function, .. }
-                if matches!(function.name(), "JSON_OBJECT" | "JSON_ARRAY") =>
-            {
-                self.call("JSON", vec![arg])
-            }
-            _ => Ok(arg),
+        if super::calls::is_json(&arg) {
+            self.call("JSON", vec![arg])
+        } else {
+            Ok(arg)
         }
     }
 
@@ -362,13 +367,25 @@ impl Binder<'_> {
         Ok(is_null(input, negated))
     }
 
+    fn is_unknown(
+        &mut self,
+        inner: &ast::Expr,
+        negated: bool,
+        test: &str,
+        context: &mut Context<'_, '_>,
+    ) -> Result<Expr> {
+        let input = boolean(self.bind_expr(inner, context)?, test)?;
+        Ok(is_null(input, negated))
+    }
+
     fn is_true(
         &mut self,
         inner: &ast::Expr,
         wanted: bool,
+        test: &str,
         context: &mut Context<'_, '_>,
     ) -> Result<Expr> {
-        let input = boolean(self.bind_expr(inner, context)?, "IS TRUE")?;
+        let input = boolean(self.bind_expr(inner, context)?, test)?;
         let known = is_null(input.clone(), true);
         let mut test = and(vec![known, negate_if(!wanted, input)]);
         test.data_type.nullable = false;
@@ -398,8 +415,15 @@ impl Binder<'_> {
             BinaryOperator::And | BinaryOperator::Or => {
                 let is_and = *op == BinaryOperator::And;
                 let word = if is_and { "AND" } else { "OR" };
-                let left = boolean(self.bind_expr(left, context)?, word)?;
-                let right = boolean(self.bind_expr(right, context)?, word)?;
+                let left = self.bind_expr(left, context)?;
+                let right = self.bind_expr(right, context)?;
+                let (l, r) = (left.data_type.kind.clone(), right.data_type.kind.clone());
+                let refuse = |_| match (&l, &r) {
+                    (TypeKind::Null, _) | (_, TypeKind::Null) => refusals::untyped_null(),
+                    _ => refusals::not_booleans(word, &l, &r),
+                };
+                let left = boolean(left, word).map_err(refuse)?;
+                let right = boolean(right, word).map_err(refuse)?;
                 return Ok(if is_and {
                     and(vec![left, right])
                 } else {
@@ -458,6 +482,29 @@ impl Binder<'_> {
         }
     }
 
+    /// Whether `value` is one of the values in `list`.
+    fn bind_members(
+        &mut self,
+        value: &Expr,
+        list: &[ast::Expr],
+        context: &mut Context<'_, '_>,
+    ) -> Result<Expr> {
+        let items = list
+            .iter()
+            .map(|item| self.bind_expr(item, context))
+            .collect::<Result<Vec<_>>>()?;
+        let types: Vec<_> = items.iter().map(|item| &item.data_type).collect();
+        if coerce::common_type(&types).is_none() {
+            return Err(Error::plan(
+                "Values in expression list must have compatible types",
+            ));
+        }
+        let tests = items
+            .into_iter()
+            .map(|item| compare_as(CompareOp::Eq, false, value.clone(), item));
+        Ok(or(tests.collect::<Result<Vec<_>>>()?))
+    }
+
     fn bind_case(
         &mut self,
         operand: Option<&ast::Expr>,
@@ -465,13 +512,19 @@ impl Binder<'_> {
         else_result: Option<&ast::Expr>,
         context: &mut Context<'_, '_>,
     ) -> Result<Expr> {
+        use ast::Expr as A;
         let operand = operand.map(|o| self.bind_expr(o, context)).transpose()?;
         let mut branches = Vec::with_capacity(conditions.len());
         for branch in conditions {
-            let condition = self.bind_expr(&branch.condition, context)?;
-            let condition = match &operand {
-                Some(operand) => compare(CompareOp::Eq, operand.clone(), condition)?,
-                None => boolean(condition, "CASE WHEN")?,
+            let condition = match (&operand, &branch.condition) {
+                (Some(operand), A::Tuple(values)) if !is_nested(&operand.data_type.kind) => {
+                    self.bind_members(operand, values, context)?
+                }
+                (Some(operand), value) => {
+                    let value = self.bind_expr(value, context)?;
+                    compare(CompareOp::Eq, operand.clone(), value)?
+                }
+                (None, condition) => boolean(self.bind_expr(condition, context)?, "CASE WHEN")?,
             };
             branches.push((condition, self.bind_expr(&branch.result, context)?));
         }
@@ -479,6 +532,10 @@ impl Binder<'_> {
             Some(e) => self.bind_expr(e, context)?,
             None => literal::null(),
         };
+        let untyped = |result: &Expr| result.data_type.kind == TypeKind::Null;
+        if untyped(&otherwise) && branches.iter().all(|(_, then)| untyped(then)) {
+            return Err(refusals::only_nulls());
+        }
         case(branches, otherwise)
     }
 }
@@ -578,95 +635,14 @@ pub(crate) fn is_null(input: Expr, negated: bool) -> Expr {
 
 /// `input` as a condition.
 pub(crate) fn boolean(input: Expr, what: &str) -> Result<Expr> {
-    match input.data_type.kind {
+    match input.data_type.kind.clone() {
         TypeKind::Boolean => Ok(input),
+        TypeKind::Null if matches!(what, "AND" | "OR" | "NOT") || what.starts_with("IS ") => {
+            Err(refusals::untyped_null())
+        }
         TypeKind::Null => cast(input, &TypeKind::Boolean.nullable(), CastMode::Strict),
-        _ => Err(Error::plan(format!(
-            "{what} needs a BOOLEAN, not {}",
-            input.data_type.kind
-        ))),
+        kind => Err(refusals::not_boolean(what, &kind)),
     }
-}
-
-/// Compares, both sides brought to one type.
-pub(crate) fn compare(op: CompareOp, left: Expr, right: Expr) -> Result<Expr> {
-    let equality = matches!(
-        op,
-        CompareOp::Eq | CompareOp::NotEq | CompareOp::Distinct | CompareOp::NotDistinct
-    );
-    compare_as(op, equality, left, right)
-}
-
-/// Compares by the rules of `=` (`equality`) or by those of an order and of IN.
-fn compare_as(op: CompareOp, equality: bool, left: Expr, right: Expr) -> Result<Expr> {
-    if op == CompareOp::Eq
-        && let (Some(x), Some(y)) = (row_parts(&left), row_parts(&right))
-        && x.len() == y.len()
-    {
-        // rows written out are equal field by field: unknown if a NULL decides
-        let parts = x.iter().zip(y);
-        let parts = parts.map(|(x, y)| compare_values(op, equality, x.clone(), y.clone()));
-        let parts = parts.collect::<Result<Vec<_>>>()?;
-        let nullable = parts.iter().any(|part| part.data_type.nullable);
-        return Ok(Expr::new(
-            ExprKind::And(parts),
-            TypeKind::Boolean.with_nullable(nullable),
-        ));
-    }
-    compare_values(op, equality, left, right)
-}
-
-/// The fields of `ROW(..)`.
-fn row_parts(expr: &Expr) -> Option<&[Expr]> {
-    match &expr.kind {
-        ExprKind::Call { function, args } if function.name() == "ROW" => Some(args),
-        _ => None,
-    }
-}
-
-fn compare_values(op: CompareOp, equality: bool, left: Expr, right: Expr) -> Result<Expr> {
-    // rows and arrays have no order, but may be members
-    let equality = equality || op == CompareOp::Eq && is_nested(&left.data_type.kind);
-    let common = coerce::comparison(equality, &left.data_type, &right.data_type)?;
-    let meet = |side: Expr| {
-        if side.data_type.to_arrow() == common.data_type.to_arrow() {
-            return side;
-        }
-        let from_text = side.data_type.kind.is_string() && side.as_literal().is_none();
-        if common.lenient && from_text {
-            let target = common.data_type.as_nullable();
-            return Expr::new(
-                ExprKind::Cast {
-                    input: Box::new(side),
-                    mode: CastMode::Try,
-                },
-                target,
-            );
-        }
-        side.cast_to(&common.data_type)
-    };
-    let (left, right) = (meet(left), meet(right));
-    let nullable = !matches!(op, CompareOp::Distinct | CompareOp::NotDistinct)
-        && (left.data_type.nullable || right.data_type.nullable);
-    Ok(Expr::new(
-        ExprKind::Compare {
-            op,
-            left: Box::new(left),
-            right: Box::new(right),
-        },
-        TypeKind::Boolean.with_nullable(nullable),
-    ))
-}
-
-fn is_nested(kind: &TypeKind) -> bool {
-    matches!(
-        kind,
-        TypeKind::Array(_)
-            | TypeKind::Map(..)
-            | TypeKind::Multiset(_)
-            | TypeKind::Row(_)
-            | TypeKind::Structured(..)
-    )
 }
 
 /// `CASE` with all results brought to one type.
@@ -679,7 +655,7 @@ pub(crate) fn case(branches: Vec<(Expr, Expr)>, otherwise: Expr) -> Result<Expr>
     let Some(common) = coerce::common_type(&types) else {
         let types: Vec<_> = types.iter().map(|t| t.kind.to_string()).collect();
         return Err(Error::plan(format!(
-            "The results of CASE have no common type: {}",
+            "Illegal mixing of types in CASE or COALESCE statement: {}",
             types.join(", ")
         )));
     };

@@ -2,7 +2,8 @@
 
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor, TableVersion};
 
-use super::expr::{Context, and, boolean, compare};
+use super::compare::compare;
+use super::expr::{Context, and, boolean};
 use super::query::rename_columns;
 use super::scope::Scope;
 use super::{Binder, calls, object_parts};

@@ -446,6 +446,16 @@ impl Binder<'_> {
                 })))
             }
             "MATCH_ROWTIME" => {
+                let args = calls::arguments(function)?;
+                if args
+                    .iter()
+                    .any(|arg| super::expr::name_parts(arg).is_none())
+                {
+                    return Err(Error::plan(
+                        "The function MATCH_ROWTIME requires a field reference as argument, but actual \
+                         argument is not a simple field reference.",
+                    ));
+                }
                 let time = &calls.input.columns[calls.time];
                 if !time.is_rowtime() {
                     return Err(Error::plan(
@@ -453,11 +463,15 @@ impl Binder<'_> {
                     )
                     .hint("use MATCH_PROCTIME()"));
                 }
+                let nullable = !args.is_empty() && time.data_type.nullable;
                 let column = Expr::column(calls.time, time.data_type.clone());
                 let mut slot = calls.last(column, 0, 0);
-                slot.data_type.nullable = false;
+                slot.data_type.nullable = nullable;
                 Ok(Some(slot))
             }
+            "MATCH_PROCTIME" if !calls::arguments(function)?.is_empty() => Err(Error::plan(
+                "Invalid number of arguments to function 'MATCH_PROCTIME'. Was expecting 0 arguments",
+            )),
             "MATCH_PROCTIME" => self.call("PROCTIME", Vec::new()).map(Some),
             "PREV" | "NEXT" => Err(match calls.defines {
                 Some(_) => Error::plan("Flink does not support physical offsets within partition.")

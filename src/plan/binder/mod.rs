@@ -6,6 +6,7 @@
 
 mod aggregate;
 mod calls;
+mod compare;
 mod conjuncts;
 mod decorrelate;
 mod expr;
@@ -16,6 +17,7 @@ mod match_recognize;
 mod over;
 mod quantified;
 mod query;
+mod refusals;
 mod scope;
 mod select;
 mod subquery;

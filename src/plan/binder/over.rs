@@ -90,6 +90,18 @@ impl Binder<'_> {
             );
         }
         let (mut args, distinct, _) = self.aggregate_parts(name, function, context)?;
+        let bare = [
+            "ROW_NUMBER",
+            "RANK",
+            "DENSE_RANK",
+            "CUME_DIST",
+            "PERCENT_RANK",
+        ];
+        if bare.contains(&name) && !args.is_empty() {
+            return Err(Error::plan(format!(
+                "Invalid number of arguments to function '{name}'. Was expecting 0 arguments"
+            )));
+        }
         let partition = spec
             .partition_by
             .iter()

@@ -6,7 +6,8 @@ use datafusion::common::ScalarValue;
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 
 use super::aggregate::GroupBy;
-use super::expr::{Context, and, boolean, case, compare};
+use super::compare::compare;
+use super::expr::{Context, and, boolean, case};
 use super::scope::Scope;
 use super::select::BoundSelect;
 use super::{Binder, literal};

@@ -371,16 +371,23 @@ fn expand_row(row: Expr, items: &mut Vec<Item>) -> Result<()> {
 /// The name of a select item without alias: that of its column or field.
 fn default_name(e: &ast::Expr) -> Option<String> {
     match e {
-        // a field of what a call gives has no name of its own
-        ast::Expr::CompoundFieldAccess { root, .. }
-            if matches!(root.as_ref(), ast::Expr::Function(_)) =>
-        {
-            None
+        // only a chain of names ends in one: a field of what a call gives has none
+        ast::Expr::CompoundFieldAccess { root, access_chain } => {
+            let named = matches!(
+                root.as_ref(),
+                ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_)
+            );
+            let mut last = None;
+            for access in access_chain {
+                match access {
+                    ast::AccessExpr::Dot(ast::Expr::Identifier(field)) if named => {
+                        last = Some(field.value.clone());
+                    }
+                    _ => return None,
+                }
+            }
+            last
         }
-        ast::Expr::CompoundFieldAccess { access_chain, .. } => match access_chain.last() {
-            Some(ast::AccessExpr::Dot(ast::Expr::Identifier(field))) => Some(field.value.clone()),
-            _ => None,
-        },
         _ => expr::name_parts(e).and_then(|mut parts| parts.pop()),
     }
 }

@@ -6,12 +6,13 @@
 use sqlparser::ast;
 
 use super::aggregate::{GroupBy, PendingAggregate};
+use super::compare::compare;
 use super::conjuncts::{Test, as_test, split_and};
 use super::decorrelate::{Decorrelated, decorrelate};
-use super::expr::{Context, SUBQUERY_BASE, and, boolean, case, compare, is_null, or};
+use super::expr::{Context, SUBQUERY_BASE, and, boolean, case, is_null, or};
 use super::from::join;
 use super::scope::Scope;
-use super::{Binder, literal, quantified};
+use super::{Binder, literal, quantified, refusals};
 use crate::aggregates::CallContext;
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr, ExprKind};
@@ -577,7 +578,13 @@ fn same_row(left: Vec<Expr>, plan: LogicalPlan) -> Result<(Vec<Expr>, LogicalPla
     }
     let mut common = Vec::new();
     for (value, column) in left.iter().zip(&plan.schema.columns) {
-        let met = crate::types::coerce::comparison(false, &value.data_type, &column.data_type)?;
+        let (from, to) = (&value.data_type, &column.data_type);
+        let untyped = from.kind == TypeKind::Null || to.kind == TypeKind::Null;
+        if from.kind.is_string() != to.kind.is_string() && !untyped {
+            return Err(refusals::no_conversion_in_join(&from.kind, &to.kind));
+        }
+        let met = crate::types::coerce::comparison(false, from, to)
+            .map_err(|why| refusals::incomparable(why, CompareOp::Eq, from, to))?;
         common.push(met.data_type);
     }
     let left = left

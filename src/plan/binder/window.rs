@@ -276,7 +276,7 @@ pub(super) fn window_property(name: &str, time: Option<&Expr>) -> Option<Expr> {
                 Some(TypeKind::TimestampLtz(_)) => TypeKind::TimestampLtz(3),
                 _ => TypeKind::Timestamp(3),
             };
-            (2, kind.not_null())
+            (2, kind.nullable())
         }
         "PROCTIME" => (2, TypeKind::TimestampLtz(3).not_null()),
         _ => return None,
