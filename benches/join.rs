@@ -95,6 +95,7 @@ fn join(join_type: JoinType, text: bool) -> Join {
         schema: schema(side, text),
         keys: vec![0],
         unique_key: UniqueKey::None,
+        updates_in_pairs: true,
         ttl_ms: 0,
     };
     let spec = JoinSpec {

@@ -13,12 +13,11 @@ use arrow::compute::concat_batches;
 use hashbrown::HashTable;
 use smallvec::SmallVec;
 
-use super::UniqueKey;
+use super::{JoinInput, UniqueKey};
 use crate::changelog::{ChangeBatch, RowKind};
 use crate::error::Result;
 use crate::state::binary_row::{self, BinaryRowCodec, BinaryRows};
 use crate::state::java_map::Buckets;
-use crate::types::Schema;
 
 /// How rows are bundled: `table.exec.mini-batch.*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +37,7 @@ struct Waiting {
     /// The columns of the join key, and their codec.
     keys: Vec<usize>,
     key_codec: BinaryRowCodec,
-    /// Whether the old content of updated rows comes along.
+    /// [`JoinInput::updates_in_pairs`].
     updates_in_pairs: bool,
     begun: bool,
     /// Of Flink's map from join keys, which stays as large as it was.
@@ -82,24 +81,20 @@ struct Record {
 }
 
 impl Bundle {
-    pub(super) fn new(
-        limits: BundleLimits,
-        left: (&Schema, &[usize], &UniqueKey),
-        right: (&Schema, &[usize], &UniqueKey),
-    ) -> Self {
-        let waiting = |(schema, keys, unique_key): (&Schema, &[usize], &UniqueKey)| Waiting {
+    pub(super) fn new(limits: BundleLimits, inputs: [&JoinInput; 2]) -> Self {
+        let waiting = |input: &JoinInput| Waiting {
             batches: Vec::new(),
-            unique_key: unique_key.clone(),
-            rows: BinaryRowCodec::new(&schema.types()),
-            keys: keys.to_vec(),
-            key_codec: BinaryRowCodec::new(&schema.project(keys).types()),
-            updates_in_pairs: false,
+            unique_key: input.unique_key.clone(),
+            rows: BinaryRowCodec::new(&input.schema.types()),
+            keys: input.keys.clone(),
+            key_codec: BinaryRowCodec::new(&input.schema.project(&input.keys).types()),
+            updates_in_pairs: input.updates_in_pairs,
             begun: false,
             buckets: Buckets::default(),
         };
         Self {
             limits,
-            sides: [waiting(left), waiting(right)],
+            sides: inputs.map(waiting),
             len: 0,
             deadline: None,
         }
@@ -154,7 +149,6 @@ impl Bundle {
 
 impl Waiting {
     fn fold(&mut self, batch: RecordBatch, kinds: Vec<RowKind>) -> Result<Folded> {
-        self.updates_in_pairs |= kinds.contains(&RowKind::UpdateBefore);
         let columns: Vec<ArrayRef> = self
             .keys
             .iter()

@@ -101,6 +101,8 @@ pub struct JoinInput {
     pub keys: Vec<usize>,
     /// What is known of its rows.
     pub unique_key: UniqueKey,
+    /// Whether a row that is updated is withdrawn first: every `+U` has its `-U`.
+    pub updates_in_pairs: bool,
     /// Time after which a row that was not written is forgotten, ms; 0 for never.
     pub ttl_ms: i64,
 }
@@ -169,18 +171,7 @@ impl Join {
         };
         let join_type = spec.join_type;
         let limits = spec.mini_batch.filter(|_| !join_type.is_left_only());
-        let bundle = limits.map(|limits| {
-            let side = |input| {
-                let JoinInput {
-                    schema,
-                    keys,
-                    unique_key,
-                    ..
-                }: &JoinInput = input;
-                (schema, keys.as_slice(), unique_key)
-            };
-            Bundle::new(limits, side(&spec.left), side(&spec.right))
-        });
+        let bundle = limits.map(|limits| Bundle::new(limits, [&spec.left, &spec.right]));
         Ok(Self {
             condition,
             schema: spec.output.to_arrow(),

@@ -100,6 +100,7 @@ fn make(join_type: JoinType, keyed: Keyed, conditional: bool, bundle: Option<usi
             Keyed::Retract | Keyed::Upsert => UniqueKey::Columns(vec![0, 1]),
             Keyed::JoinKey => UniqueKey::JoinKey,
         },
+        updates_in_pairs: matches!(keyed, Keyed::Not | Keyed::Retract),
         ttl_ms: 0,
     };
     let left = input("k INT, id INT, v INT");

@@ -48,6 +48,7 @@ impl Case {
             schema: schema(text),
             keys: keys.clone(),
             unique_key: unique.clone(),
+            updates_in_pairs: true,
             ttl_ms: 0,
         };
         let left = input(self.left, &self.keys.0, &self.unique.0);

@@ -456,6 +456,7 @@ impl<'a> Translator<'a> {
                     schema: input.schema.clone(),
                     keys: side.keys.clone(),
                     unique_key: side.unique_key.clone(),
+                    updates_in_pairs: input.mode.update_before || !input.mode.update_after,
                     ttl_ms: side.ttl.unwrap_or(0),
                 };
                 let spec = JoinSpec {
