@@ -89,3 +89,25 @@ fn at_least_once_loses_nothing_and_doubles_what_no_checkpoint_knew_of() {
     assert_eq!(missing, []);
     assert!(!doubled.is_empty());
 }
+
+#[test]
+fn at_most_once_doubles_nothing_and_loses_what_was_on_its_way() {
+    let (missing, doubled) = run("AT_MOST_ONCE", "", Sign::Hidden);
+    assert_eq!(doubled, []);
+    // Rows had gone out whose position was durable, and the sink had not committed them.
+    assert!(!missing.is_empty());
+    assert!(!has_lost_the_last(&missing), "the last run was not killed");
+}
+
+/// The same kills double rows when the job is at least once.
+#[test]
+fn at_most_once_doubles_nothing_that_was_seen_before_its_checkpoint() {
+    let sink = ", 'sink.delivery-guarantee' = 'at-least-once'";
+    let (missing, doubled) = run("AT_MOST_ONCE", sink, Sign::Visible);
+    assert_eq!(doubled, []);
+    assert!(!has_lost_the_last(&missing), "the last run was not killed");
+}
+
+fn has_lost_the_last(missing: &Counted) -> bool {
+    missing.iter().any(|(line, _)| *line == ROWS.to_string())
+}
