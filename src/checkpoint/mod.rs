@@ -157,6 +157,16 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// When that cannot be made durable.
     fn mark_committed(&self, epoch: u64) -> Result<()>;
 
+    /// The name of the job that keeps its checkpoints here: the same in every process that works on
+    /// them, one after another, and never that of another job. `None` if the store does not outlive
+    /// the process.
+    ///
+    /// # Errors
+    /// When it cannot be read, or made durable.
+    fn identity(&self) -> Result<Option<String>> {
+        Ok(None)
+    }
+
     /// Removes all checkpoints.
     ///
     /// # Errors

@@ -54,6 +54,10 @@ impl CheckpointStore for Recovery {
         Ok(())
     }
 
+    fn identity(&self) -> Result<Option<String>> {
+        self.own.identity()
+    }
+
     fn clear(&self) -> Result<()> {
         self.own.clear()
     }

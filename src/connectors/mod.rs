@@ -289,6 +289,13 @@ pub trait SinkWriterFactory: Send + Sync {
         committables.iter().try_for_each(|c| self.commit(c))
     }
 
+    /// Tells the name of the job and of this sink in it: the same in every process that works on the
+    /// job's checkpoints, one after another, and never that of another job. Called before
+    /// [`abort_leftovers`](Self::abort_leftovers), unless checkpoints end with the process.
+    fn identify(&self, name: &str) {
+        let _ = name;
+    }
+
     /// Removes what was written after the restored checkpoint by an attempt that is dead.
     ///
     /// # Errors

@@ -222,6 +222,9 @@ impl Supervisor {
             Some(checkpoint) => self.claims().settle(checkpoint, self.unclaimed())?,
             None => Vec::new(),
         };
+        if let Some(identity) = store.map_or(Ok(None), |s| s.identity())? {
+            identify(graph, &identity);
+        }
         let mut protocol = TwoPhase::recovered(checkpoint.as_ref().map(|c| (c.epoch, c.committed)));
         let epoch = protocol.epoch();
         while protocol.step() != Step::Done {
@@ -378,6 +381,16 @@ impl Supervisor {
                 return !(control.is_cancelled() || control.is_stopping());
             }
             signal.wait(Duration::from_nanos(left));
+        }
+    }
+}
+
+/// Tells every sink its name in the job `identity`.
+fn identify(graph: &Graph, identity: &str) {
+    for (id, vertex) in graph.vertices().iter().enumerate() {
+        if let VertexKind::Sink(factory) = &vertex.kind {
+            let sink = crc32fast::hash(graph.uid(VertexId(id)).as_bytes());
+            factory.identify(&format!("{identity}{sink:08x}"));
         }
     }
 }

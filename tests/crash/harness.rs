@@ -132,12 +132,19 @@ impl Workplace {
             .collect()
     }
 
+    /// Files below `folder` that a reader does not see.
+    pub fn hidden(&self, folder: &str) -> Vec<String> {
+        let mut names = Vec::new();
+        list(&self.path(folder), "", &mut names);
+        names.retain(|n| n.ends_with(".inprogress"));
+        names.sort();
+        names
+    }
+
     /// Bytes of the files below `folder` that a reader does not see.
     pub fn hidden_bytes(&self, folder: &str) -> u64 {
         let root = self.path(folder);
-        let mut names = Vec::new();
-        list(&root, "", &mut names);
-        let hidden = names.iter().filter(|n| n.contains(".part-"));
+        let hidden = self.hidden(folder).into_iter();
         let sizes = hidden.filter_map(|n| Some(fs::metadata(root.join(n)).ok()?.len()));
         sizes.sum()
     }

@@ -3,6 +3,7 @@
 //! ```text
 //! <place>/lock                  held by the process that uses a directory; its process id
 //!         finished              empty: the job has finished by itself
+//!         identity              the name of the job; see `identity`
 //!         stop                  asks the job to stop; see `control_file`
 //!         chk-7.data            rows of state tables that checkpoint 7 has added; see `segment`
 //!         merged-7.data         rows of several data files, merged after checkpoint 7
@@ -18,6 +19,7 @@ mod compaction;
 mod directory;
 mod disk;
 mod files;
+mod identity;
 mod inspect;
 mod manifest;
 mod object;
@@ -434,8 +436,16 @@ impl CheckpointStore for FileStore {
             .map(|_| ())
     }
 
+    fn identity(&self) -> Result<Option<String>> {
+        identity::of(self.files.as_ref()).map(Some)
+    }
+
     fn clear(&self) -> Result<()> {
         let state = &mut *self.lock();
+        // What a savepoint refers to is not a leftover of the job that begins anew.
+        if !state.kept.is_empty() {
+            self.files.remove(identity::FILE)?;
+        }
         if let Some(compaction) = state.compaction.take() {
             compaction.cancel(self.files.as_ref());
         }

@@ -44,6 +44,28 @@ fn a_checkpoint_comes_back_whole_in_another_process() {
 }
 
 #[test]
+fn a_job_has_one_name_until_its_checkpoints_are_cleared() {
+    let directory = TempDir::new().unwrap();
+    let open = || FileStore::open(directory.path(), 1).unwrap();
+    let name = open().identity().unwrap().unwrap();
+    assert_eq!(open().identity().unwrap().unwrap(), name);
+    // Nothing else knows of what was written before the first checkpoint.
+    open().clear().unwrap();
+    let store = open();
+    assert_eq!(store.identity().unwrap().unwrap(), name);
+    store.save(&checkpoint(1)).unwrap();
+    store.clear().unwrap();
+    let other = store.identity().unwrap().unwrap();
+    assert_ne!(other, name);
+    drop(store);
+    fs::write(directory.path().join(identity::FILE), "../..").unwrap();
+    let third = open().identity().unwrap().unwrap();
+    assert_ne!(third, other);
+    assert_eq!(third.len(), 16);
+    assert_eq!(open().identity().unwrap().unwrap(), third);
+}
+
+#[test]
 fn a_directory_belongs_to_one_job() {
     let directory = TempDir::new().unwrap();
     let store = FileStore::open(directory.path(), 1).unwrap();

@@ -78,7 +78,7 @@ pub(super) struct Shared {
     pub(super) committer: Option<Committer>,
     compaction: Option<u64>,
     pub(super) clock: Arc<dyn Clock>,
-    /// In the names of all parts: of the job, which a restored state tells, and of this attempt.
+    /// In the names of all parts: of the job, which its checkpoints tell, and of this attempt.
     // No other lock is taken while this one is held.
     job: Mutex<String>,
     attempt: AtomicU64,
@@ -121,7 +121,7 @@ impl FileSink {
                 compaction: settings.compaction,
                 clock,
                 job: Mutex::new(format!("{random:016x}")),
-                attempt: AtomicU64::new(random & 0xffff),
+                attempt: AtomicU64::new(random & 0xffff_ffff),
                 first_epoch: AtomicU64::new(1),
             }),
         })
@@ -186,6 +186,10 @@ impl SinkWriterFactory for Writers {
         Ok(())
     }
 
+    fn identify(&self, name: &str) {
+        self.0.set_job(name);
+    }
+
     fn abort_leftovers(&self, restored_epoch: u64) -> Result<()> {
         let shared = &self.0;
         shared
@@ -238,15 +242,19 @@ impl Shared {
         job.clone()
     }
 
+    fn set_job(&self, job: &str) {
+        job.clone_into(&mut self.job.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
     /// The attempt's part of the names of files.
     pub(super) fn attempt(&self) -> String {
-        format!("{:04x}", self.attempt.load(Ordering::SeqCst))
+        format!("{:08x}", self.attempt.load(Ordering::SeqCst))
     }
 
     /// Goes on with the names of a former attempt, and removes what it has begun after the restored
     /// checkpoint; `epoch` is the last one that a writer took part in, which others may have outlived.
     pub(super) fn take_over(&self, job: &str, epoch: u64) -> Result<()> {
-        job.clone_into(&mut self.job.lock().unwrap_or_else(PoisonError::into_inner));
+        self.set_job(job);
         let restored = self.first_epoch.load(Ordering::SeqCst) - 1;
         let epoch = epoch.max(restored);
         remove_leftovers(&self.layout.root, job, epoch)

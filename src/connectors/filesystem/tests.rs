@@ -414,6 +414,35 @@ fn a_restored_writer_keeps_what_the_checkpoint_knows_and_removes_the_rest() {
 }
 
 #[test]
+fn what_a_process_left_that_died_before_its_first_checkpoint_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let t = described(folder.path(), "a INT", &[]);
+    let dies = |name: &str| {
+        let factory = connector().0.sink(&t).unwrap().writers().unwrap();
+        factory.identify(name);
+        let mut writer = factory.create(0, 1).unwrap();
+        writer.write(&batch("a INT", "+I|1")).unwrap();
+        writer.flush().unwrap();
+    };
+    dies("our");
+    dies("another");
+    fs::write(folder.path().join(".part-our-notes"), "x").unwrap();
+    let hidden = || {
+        let mut files = files_of(folder.path());
+        files.retain(|f| f.starts_with(".part-"));
+        files
+    };
+    assert_eq!(hidden().len(), 3);
+    let factory = connector().0.sink(&t).unwrap().writers().unwrap();
+    factory.identify("our");
+    factory.abort_leftovers(0).unwrap();
+    let left = hidden();
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(left[0].starts_with(".part-another-"), "{left:?}");
+    assert_eq!(left[1], ".part-our-notes");
+}
+
+#[test]
 fn changelog_formats_take_updates_and_read_them_back() {
     let folder = tempfile::tempdir().unwrap();
     let t = described(folder.path(), "a INT", &[("format", "debezium-json")]);
