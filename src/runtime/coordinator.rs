@@ -4,24 +4,27 @@
 //! A checkpoint that comes to nothing (it took too long, it could not be saved) is given up, as often
 //! in a row as is tolerated. What its sinks have prepared belongs to the next one.
 //!
-//! Runs on the job's own thread, so that encoding and writing do not hold up the tasks.
+//! Runs on the job's own thread and never does anything that takes long: a checkpoint is made durable
+//! elsewhere ([`publishing`](super::publishing)), so that failures, timeouts and requests to stop are
+//! answered meanwhile. The next one begins when its outcome is known.
+
+mod gather;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::barrier::NodeSnapshot;
 use super::clock::monotonic_ns;
 use super::job::CheckpointConfig;
-use super::prepared::{Prepared, commit};
+use super::prepared::Prepared;
+use super::publishing::{Outcome, Publication, Publisher, publish};
 use super::task::{Report, Shared, StopMode, StopRequest, TaskEnd};
-use crate::checkpoint::{
-    Checkpoint, CheckpointStore, Step, StopCommand, SubtaskSnapshot, TwoPhase, VertexCheckpoint,
-};
+use crate::checkpoint::{Checkpoint, CheckpointStore, StopCommand};
 use crate::error::{Error, Result};
-use crate::graph::{Graph, VertexId};
-use crate::state::snapshot::{OperatorSnapshot, StateTable};
+use crate::graph::Graph;
 
 /// Longest wait without a look at anything.
 const LOOK: Duration = Duration::from_secs(1);
@@ -40,6 +43,14 @@ struct TaskState {
     ended: bool,
 }
 
+/// A checkpoint that is being made durable.
+struct Publishing {
+    checkpoint: Arc<Checkpoint>,
+    thread: Option<JoinHandle<()>>,
+    /// It has taken too long, and is given up already. What comes of it counts all the same.
+    given_up: bool,
+}
+
 /// How an attempt ended that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AttemptEnd {
@@ -55,15 +66,21 @@ pub(super) enum AttemptEnd {
 const CONTROL_LOOK: Duration = Duration::from_millis(200);
 
 pub(super) struct Coordinator<'a> {
-    graph: &'a Graph,
+    graph: Arc<Graph>,
     config: Option<&'a CheckpointConfig>,
     shared: Arc<Shared>,
+    reports: Sender<Report>,
     tasks: Vec<TaskState>,
     /// The last checkpoint that was begun.
     epoch: u64,
     /// Whether it is not complete yet.
     under_way: bool,
-    /// Who waits for the next complete checkpoint.
+    /// It has been gathered.
+    publishing: Option<Publishing>,
+    publisher: Publisher,
+    /// Who waits for the checkpoint under way.
+    awaited: Vec<Sender<Result<u64>>>,
+    /// Who waits for one that begins after it.
     wanted: Vec<Sender<Result<u64>>>,
     next_ns: Option<u64>,
     /// When the last checkpoint was begun.
@@ -91,19 +108,24 @@ pub(super) struct Coordinator<'a> {
 impl<'a> Coordinator<'a> {
     /// For `tasks` tasks that go on from checkpoint `epoch`.
     pub(super) fn new(
-        graph: &'a Graph,
+        graph: &Arc<Graph>,
         config: Option<&'a CheckpointConfig>,
         shared: Arc<Shared>,
+        reports: Sender<Report>,
         tasks: usize,
         epoch: u64,
     ) -> Self {
         let mut coordinator = Self {
-            graph,
+            graph: Arc::clone(graph),
             config,
             shared,
+            reports,
             tasks: (0..tasks).map(|_| TaskState::default()).collect(),
             epoch,
             under_way: false,
+            publishing: None,
+            publisher: Publisher::default(),
+            awaited: Vec::new(),
             wanted: Vec::new(),
             next_ns: None,
             begun_ns: monotonic_ns(),
@@ -128,9 +150,38 @@ impl<'a> Coordinator<'a> {
         coordinator
     }
 
+    /// As [`new`](Self::new), but nothing is made durable until [`publish`](Self::publish) is called.
+    #[cfg(test)]
+    pub(super) fn publishes_by_hand(mut self) -> Self {
+        self.publisher = Publisher::ByHand(None);
+        self
+    }
+
+    /// Works off what waits for it.
+    #[cfg(test)]
+    pub(super) fn publish(&mut self) {
+        if let Publisher::ByHand(waiting) = &mut self.publisher
+            && let Some(publication) = waiting.take()
+        {
+            publication.run();
+        }
+    }
+
+    /// Gives the checkpoint under way up, as if it had taken too long.
+    #[cfg(test)]
+    pub(super) fn time_out(&mut self) {
+        let given_up = self.publishing.as_ref().is_some_and(|p| p.given_up);
+        if self.under_way
+            && !given_up
+            && let Err(e) = self.give_up(Error::checkpoint("it took too long"))
+        {
+            self.fail(e);
+        }
+    }
+
     /// Listens until all tasks have ended.
     pub(super) fn run(mut self, reports: &Receiver<Report>) -> Result<AttemptEnd> {
-        while !self.all_ended() {
+        while !self.is_over() {
             let report = match reports.recv_timeout(self.wait_time()) {
                 Ok(report) => Some(report),
                 Err(RecvTimeoutError::Timeout) => None,
@@ -141,9 +192,9 @@ impl<'a> Coordinator<'a> {
         self.end()
     }
 
-    /// Whether no task runs any more.
-    pub(super) fn all_ended(&self) -> bool {
-        self.tasks.iter().all(|t| t.ended)
+    /// Whether no task runs any more, and nothing is on its way into the store.
+    pub(super) fn is_over(&self) -> bool {
+        self.tasks.iter().all(|t| t.ended) && self.publishing.is_none()
     }
 
     /// Acts on a report, or on the time that has passed. A failure stops the attempt.
@@ -166,6 +217,7 @@ impl<'a> Coordinator<'a> {
             Ok(AttemptEnd::Finished) if self.stop.is_some() => Ok(self.epoch),
             Ok(_) => Err(Error::checkpoint("the job has ended")),
         };
+        self.awaited.append(&mut self.wanted);
         self.answer(&answer);
         self.answer_stop(&answer);
         result
@@ -193,22 +245,19 @@ impl<'a> Coordinator<'a> {
                     Err(e) => return Err(e),
                 }
             }
+            Some(Report::Published(outcome)) => self.published(outcome)?,
             Some(Report::BudgetSpent) if self.dying => self.kill(),
             Some(Report::BudgetSpent) => self.begin(),
             Some(Report::Wanted(answer)) => self.want(answer),
             Some(Report::Stop(request)) => self.stop(request),
         }
         self.heed_control_file();
-        if self.under_way
-            && self
-                .tasks
-                .iter()
-                .all(|t| t.taken.is_some() || t.last.is_some())
-        {
+        let has_answered = |t: &TaskState| t.taken.is_some() || t.last.is_some();
+        if self.under_way && self.publishing.is_none() && self.tasks.iter().all(has_answered) {
             self.complete()?;
         }
         let now = monotonic_ns();
-        if let Some(timeout) = self.timeout().filter(|t| self.under_way && *t <= now) {
+        if let Some(timeout) = self.timeout().filter(|t| *t <= now) {
             self.give_up(Error::checkpoint(format!(
                 "checkpoint {} was not complete after {} ms",
                 self.epoch,
@@ -225,6 +274,10 @@ impl<'a> Coordinator<'a> {
 
     /// When the checkpoint under way has taken too long.
     fn timeout(&self) -> Option<u64> {
+        let given_up = self.publishing.as_ref().is_some_and(|p| p.given_up);
+        if !self.under_way || given_up {
+            return None;
+        }
         let timeout = self.config.and_then(|c| c.timeout)?;
         Some(self.begun_ns.saturating_add(nanoseconds(timeout)))
     }
@@ -309,9 +362,9 @@ impl<'a> Coordinator<'a> {
     }
 
     fn answer(&mut self, result: &Result<u64>) {
-        for wanted in self.wanted.drain(..) {
+        for awaited in self.awaited.drain(..) {
             // Whoever asked may have gone.
-            let _ = wanted.send(result.clone());
+            let _ = awaited.send(result.clone());
         }
     }
 
@@ -328,6 +381,7 @@ impl<'a> Coordinator<'a> {
         }
         self.epoch += 1;
         self.under_way = true;
+        self.awaited.append(&mut self.wanted);
         self.begun_ns = monotonic_ns();
         if self.stop == Some(StopMode::Suspend) {
             self.shared.orders.last.store(self.epoch, Ordering::SeqCst);
@@ -341,14 +395,59 @@ impl<'a> Coordinator<'a> {
 
     /// All tasks have answered.
     fn complete(&mut self) -> Result<()> {
-        self.under_way = false;
         if self.shared.attempt.is_stopped() {
+            self.under_way = false;
             return Ok(());
         }
-        if let Err(e) = self.publish()? {
-            return self.give_up(e);
+        let checkpoint = Arc::new(self.gather());
+        let publication = Publication {
+            graph: Arc::clone(&self.graph),
+            store: self.config.map(|config| Arc::clone(&config.store)),
+            checkpoint: Arc::clone(&checkpoint),
+            attempt: self.shared.attempt.clone(),
+            reports: self.reports.clone(),
+        };
+        self.publishing = Some(Publishing {
+            checkpoint,
+            thread: self.publisher.begin(publication)?,
+            given_up: false,
+        });
+        Ok(())
+    }
+
+    /// What came of the checkpoint under way.
+    fn published(&mut self, outcome: Outcome) -> Result<()> {
+        let Some(publishing) = self.publishing.take() else {
+            return Err(Error::internal("a checkpoint that nobody has gathered"));
+        };
+        self.under_way = false;
+        if let Some(thread) = publishing.thread {
+            // It has said what it had to say.
+            let _ = thread.join();
         }
-        self.failed_checkpoints = 0;
+        match outcome {
+            Outcome::Committed => self.committed(publishing.given_up),
+            Outcome::Saved => Ok(()),
+            Outcome::Unknown(e) => Err(e),
+            Outcome::NotSaved(e) => {
+                let checkpoint = &publishing.checkpoint;
+                self.prepared.take_back(&self.graph, checkpoint);
+                if publishing.given_up {
+                    tracing::warn!("checkpoint {} is not saved: {e}", checkpoint.epoch);
+                    self.plan_next();
+                    return Ok(());
+                }
+                self.give_up(e)
+            }
+        }
+    }
+
+    /// The checkpoint is complete; `late`: after it was given up.
+    fn committed(&mut self, late: bool) -> Result<()> {
+        self.stored(self.epoch);
+        if !late {
+            self.failed_checkpoints = 0;
+        }
         if self.shared.orders.last.load(Ordering::SeqCst) == self.epoch {
             self.save_copies()?;
             self.stopped = true;
@@ -390,13 +489,21 @@ impl<'a> Coordinator<'a> {
     /// All tasks have finished: the last checkpoint, of what they left.
     fn finish(&mut self) -> Result<()> {
         self.epoch += 1;
-        self.publish()??;
-        self.save_copies()
+        let checkpoint = self.gather();
+        let store = self.config.map(|config| config.store.as_ref());
+        match publish(&self.graph, store, &checkpoint, || false) {
+            Outcome::NotSaved(e) | Outcome::Unknown(e) => Err(e),
+            Outcome::Committed | Outcome::Saved => self.save_copies(),
+        }
     }
 
-    /// The checkpoint under way comes to nothing: fails the job, unless that is tolerated.
+    /// The checkpoint under way comes to nothing: fails the job, unless that is tolerated. If it is on
+    /// its way into the store, what comes of it is waited for.
     fn give_up(&mut self, error: Error) -> Result<()> {
-        self.under_way = false;
+        match &mut self.publishing {
+            Some(publishing) => publishing.given_up = true,
+            None => self.under_way = false,
+        }
         for task in 0..self.tasks.len() {
             if let Some(snapshots) = self.tasks[task].taken.take() {
                 self.prepared.keep(&snapshots);
@@ -439,80 +546,6 @@ impl<'a> Coordinator<'a> {
         Ok(())
     }
 
-    /// Makes the gathered copies durable and commits what is prepared in them. The inner error: they
-    /// are not durable, and no harm is done. The outer one: it is not known what is committed.
-    fn publish(&mut self) -> Result<Result<()>> {
-        let checkpoint = self.gather();
-        let store = self.config.map(|config| &config.store);
-        let mut protocol = TwoPhase::prepared(checkpoint.epoch);
-        loop {
-            match (protocol.step(), store) {
-                (Step::Save, Some(store)) => {
-                    if let Err(e) = store.save(&checkpoint) {
-                        self.prepared.take_back(self.graph, &checkpoint);
-                        return Ok(Err(e));
-                    }
-                    self.stored(checkpoint.epoch);
-                }
-                (Step::Commit, _) => commit(self.graph, &checkpoint)?,
-                (Step::Mark, Some(store)) => store.mark_committed(checkpoint.epoch)?,
-                (Step::Done, _) => return Ok(Ok(())),
-                _ => {}
-            }
-            protocol.succeeded();
-        }
-    }
-
-    /// Checkpoint `epoch` is durable.
-    fn stored(&mut self, epoch: u64) {
-        self.shared.orders.stored.store(epoch, Ordering::SeqCst);
-        for task in &mut self.tasks {
-            task.last_stored = task.last.is_some() && task.in_last_checkpoint;
-        }
-    }
-
-    /// The checkpoint made of the tasks' answers.
-    fn gather(&mut self) -> Checkpoint {
-        let incremental = self.config.is_some_and(|c| c.incremental);
-        let stored = self.shared.orders.stored.load(Ordering::SeqCst);
-        let vertices = self.graph.vertices().iter().enumerate();
-        let mut vertices: Vec<_> = vertices
-            .map(|(id, v)| VertexCheckpoint {
-                uid: self.graph.uid(VertexId(id)),
-                name: v.name.clone(),
-                signature: v.signature.clone(),
-                subtasks: vec![SubtaskSnapshot::default(); v.parallelism],
-            })
-            .collect();
-        for task in &mut self.tasks {
-            let taken = task.taken.take();
-            let nodes = taken.as_ref().or(task.last.as_ref()).into_iter().flatten();
-            for node in nodes {
-                let mut snapshot = node.snapshot.clone();
-                if taken.is_none() && task.last_stored && incremental {
-                    unchanged(&mut snapshot.operator);
-                }
-                vertices[node.vertex].subtasks[node.subtask] = snapshot;
-            }
-            task.in_last_checkpoint = taken.is_none();
-            // What it leaves is committed with this checkpoint, once.
-            if taken.is_none() {
-                for node in task.last.iter_mut().flatten() {
-                    node.snapshot.committables.clear();
-                }
-            }
-        }
-        self.prepared.add_to(&mut vertices);
-        vertices.retain(|v| v.subtasks.iter().any(|s| !s.is_empty()));
-        Checkpoint {
-            epoch: self.epoch,
-            base: (incremental && stored > 0).then_some(stored),
-            max_parallelism: self.shared.max_parallelism,
-            committed: false,
-            vertices,
-        }
-    }
-
     /// Ends the job as if it had been killed.
     fn kill(&mut self) {
         self.cancelled = true;
@@ -522,13 +555,6 @@ impl<'a> Coordinator<'a> {
     fn fail(&mut self, error: Error) {
         self.error.get_or_insert(error);
         self.shared.attempt.stop();
-    }
-}
-
-/// Says of keyed tables, which the store has, that they have not changed.
-fn unchanged(operator: &mut OperatorSnapshot) {
-    for table in operator.tables.values_mut().filter(|t| t.keys > 0) {
-        *table = StateTable::unchanged(table.keys);
     }
 }
 

@@ -192,7 +192,7 @@ pub(super) struct Ready {
 
 /// Runs attempts until one ends well.
 pub(super) struct Supervisor {
-    pub(super) graph: Graph,
+    pub(super) graph: Arc<Graph>,
     pub(super) config: JobConfig,
     metrics: Arc<Vec<VertexMetrics>>,
     pub(super) reports: Sender<Report>,
@@ -206,7 +206,7 @@ impl Supervisor {
         Self {
             restarts: Restarts::new(config.restart.clone()),
             metrics: Arc::new(vertex_metrics(&graph)),
-            graph,
+            graph: Arc::new(graph),
             config,
             reports,
             inbox,
@@ -215,7 +215,7 @@ impl Supervisor {
 
     /// Finishes what the newest checkpoint has begun, and builds the tasks from it.
     pub(super) fn prepare(&self, again: bool) -> Result<Ready> {
-        let graph = &self.graph;
+        let graph = self.graph.as_ref();
         let store = self.config.checkpointing.as_ref().map(|c| &c.store);
         let mut checkpoint = store.map_or(Ok(None), |s| s.latest())?;
         let restored = match &checkpoint {
@@ -344,7 +344,9 @@ impl Supervisor {
     fn run(&self, ready: Ready) -> Result<AttemptEnd> {
         let config = self.config.checkpointing.as_ref();
         let count = ready.tasks.len();
-        let coordinator = Coordinator::new(&self.graph, config, ready.shared, count, ready.epoch);
+        let (graph, reports) = (&self.graph, self.reports.clone());
+        let coordinator =
+            Coordinator::new(graph, config, ready.shared, reports, count, ready.epoch);
         let mut threads = Vec::new();
         for task in ready.tasks {
             let name = format!("{} {}", self.config.name, task.name);

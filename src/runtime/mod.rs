@@ -20,6 +20,7 @@ pub mod metrics;
 mod node;
 pub mod output;
 mod prepared;
+mod publishing;
 pub mod restart;
 mod revive;
 mod step;

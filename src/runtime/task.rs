@@ -13,6 +13,7 @@ use super::control::{Attempt, Signal};
 use super::metrics::VertexMetrics;
 use super::node::{Body, Event, Node, Tail};
 use super::output::Status;
+use super::publishing::Outcome;
 use super::step::StepGate;
 use crate::checkpoint::CheckpointStore;
 use crate::connectors::SourcePoll;
@@ -116,6 +117,8 @@ pub(super) enum Report {
     },
     /// The task has ended.
     Ended { task: usize, end: Result<TaskEnd> },
+    /// The checkpoint that was gathered is durable and committed, or not.
+    Published(Outcome),
     /// The rows that sources were allowed to read have been read.
     BudgetSpent,
     /// Somebody wants a checkpoint and to be told its number.

@@ -36,8 +36,7 @@ pub(super) fn of(files: &dyn Files) -> Result<String> {
 
 fn read(files: &dyn Files) -> Result<Option<String>> {
     let name = String::from_utf8(files.read(FILE)?).ok();
-    let is_name = |name: &String| {
-        name.len() == LENGTH && name.bytes().all(|b| b.is_ascii_hexdigit())
-    };
+    let is_name =
+        |name: &String| name.len() == LENGTH && name.bytes().all(|b| b.is_ascii_hexdigit());
     Ok(name.filter(is_name))
 }

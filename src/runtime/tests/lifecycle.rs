@@ -34,7 +34,7 @@ fn config(store: &Arc<MemoryStore>) -> JobConfig {
 }
 
 /// Numbers, with a pause that does not end behind the first `rows` -> count by key -> sink.
-fn endless(rows: i64, parallelism: usize, sink: &CommittedRows) -> Graph {
+pub(super) fn endless(rows: i64, parallelism: usize, sink: &CommittedRows) -> Graph {
     let mut acts = numbers(0..rows);
     acts.push(Act::Forever);
     let mut graph = Graph::default();
@@ -52,7 +52,7 @@ fn endless(rows: i64, parallelism: usize, sink: &CommittedRows) -> Graph {
 }
 
 /// Waits until so many rows have come to the sink.
-fn wait_for_rows(job: &JobHandle, rows: u64) {
+pub(super) fn wait_for_rows(job: &JobHandle, rows: u64) {
     let arrived = || {
         let sinks = job.metrics().iter().filter(|m| m.name == "Write");
         sinks.map(|m| m.metrics.records_in.get()).sum::<u64>()

@@ -2,6 +2,7 @@
 
 mod checkpoints;
 mod lifecycle;
+mod publishing;
 mod simulation;
 
 use std::collections::BTreeMap;

@@ -186,28 +186,37 @@ fn attempt(
         &supervisor.graph,
         config,
         ready.shared,
+        supervisor.reports.clone(),
         ready.tasks.len(),
         ready.epoch,
-    );
+    )
+    .publishes_by_hand();
     let mut tasks: Vec<Option<Task>> = ready.tasks.into_iter().map(Some).collect();
     let wants = random.below(60) + 8;
+    // Checkpoints may take too long, in every state.
+    let slow = dies_after < u64::MAX && random.below(2) == 0;
     let mut moment = 0;
     let mut stopped = false;
     let mut answers = Vec::new();
-    while !coordinator.all_ended() {
+    while !coordinator.is_over() {
         moment += 1;
         assert!(moment < 100_000, "the job makes no progress");
         if moment == dies_after || disk.is_dead() {
             return End::Dead;
+        }
+        if slow && random.below(40) == 0 {
+            coordinator.time_out();
         }
         if random.below(wants) == 0 {
             let (answer, answered) = std::sync::mpsc::channel();
             coordinator.hear(Some(Report::Wanted(answer)));
             answers.push(answered);
         }
-        let chosen = random.index(tasks.len() + 2);
+        let chosen = random.index(tasks.len() + 3);
         let Some(slot) = tasks.get_mut(chosen) else {
-            if let Ok(report) = supervisor.inbox.try_recv() {
+            if chosen == tasks.len() {
+                coordinator.publish();
+            } else if let Ok(report) = supervisor.inbox.try_recv() {
                 coordinator.hear(Some(report));
             }
             continue;
@@ -275,6 +284,7 @@ fn simulate(seed: u64) {
         };
         let mut checkpointing = CheckpointConfig::new(store);
         checkpointing.incremental = random.below(4) > 0;
+        checkpointing.tolerable_failures = [0, 2, u32::MAX][random.index(3)];
         let config = JobConfig {
             batch_size: 1 + random.index(6),
             channel_rows: usize::MAX >> 1,
@@ -303,6 +313,7 @@ fn simulate(seed: u64) {
                 }
             }
             again = true;
+            assert!(history.len() < 100, "seed {seed}: no end: {history:?}");
         };
         if !dead {
             break;
