@@ -104,6 +104,8 @@ impl Files for Directory {
         let published = self.create(&temporary).and_then(|mut file| {
             file.write(bytes)?;
             file.finish()?;
+            // The names of the files that it refers to, before its own.
+            self.sync()?;
             let renamed = self.0.rename(&temporary, name);
             renamed.map_err(|e| self.failed("rename to", name, &e))?;
             self.sync()

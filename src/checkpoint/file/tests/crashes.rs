@@ -105,7 +105,7 @@ fn a_crash_at_any_point_loses_no_checkpoint() {
         disk.fail_at(number, Fault::Crash);
         let (model, progress) = run(&disk);
         assert!(disk.is_dead());
-        for seed in 0..4 {
+        for seed in 0..16 {
             let what = format!("dead before point {number} ({point}), seed {seed}");
             check(&disk.after_crash(seed), &model, &progress, &what);
         }
