@@ -5,14 +5,16 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch};
 
 use crate::error::Result;
-use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
+use crate::state::keyed_rows::keyed_rows;
+use crate::state::keys::{Changed, EncodedKeys, KeyEncoder, KeyTable};
+use crate::state::snapshot::{LazyBatch, OperatorSnapshot};
 use crate::types::Schema;
 
 /// Keys that live as long as something counts on them.
 #[derive(Debug)]
 pub(super) struct CountedKeys {
     columns: Vec<usize>,
-    encoder: KeyEncoder,
+    encoder: Arc<KeyEncoder>,
     table: KeyTable,
     /// How many states a key has, by slot.
     uses: Vec<u32>,
@@ -28,12 +30,17 @@ impl CountedKeys {
         Ok(Self {
             columns: columns.to_vec(),
             table: encoder.table(),
-            encoder,
+            encoder: Arc::new(encoder),
             uses: Vec::new(),
             encoded: EncodedKeys::default(),
             slots: Vec::new(),
             fresh: Vec::new(),
         })
+    }
+
+    /// One more than the highest slot of a key.
+    pub(super) fn slot_bound(&self) -> usize {
+        self.table.slot_bound()
     }
 
     /// Number of key columns.
@@ -74,7 +81,14 @@ impl CountedKeys {
         *uses -= 1;
         if *uses == 0 {
             self.table.remove(key);
+        } else {
+            self.table.touch(key);
         }
+    }
+
+    /// Notes that what counts on a key changes, outside of a batch that has it.
+    pub(super) fn touch(&mut self, key: u32) {
+        self.table.touch(key);
     }
 
     /// Ends the batch: keys that nothing counts on are forgotten.
@@ -90,6 +104,46 @@ impl CountedKeys {
     /// The key columns of keys.
     pub(super) fn decode(&self, keys: impl IntoIterator<Item = u32>) -> Result<Vec<ArrayRef>> {
         self.table.decode(&self.encoder, keys)
+    }
+
+    /// From now on, remembers which keys change. Without key columns everything is copied whole.
+    pub(super) fn track_changes(&mut self) {
+        if !self.columns.is_empty() {
+            self.table.track_changes();
+        }
+    }
+
+    /// Goes on with what `old` has remembered of the same keys.
+    pub(super) fn take_over_changes(&mut self, old: &mut Self) {
+        self.table.take_over_changes(&mut old.table);
+    }
+
+    /// All keys, for a copy of all of them.
+    pub(super) fn copy_all(&mut self) -> Vec<u32> {
+        self.table.copy_all()
+    }
+
+    /// See [`KeyTable::take_changes`].
+    pub(super) fn take_changes(&mut self, previous_durable: bool) -> Option<Changed> {
+        self.table.take_changes(previous_durable)
+    }
+
+    /// The table of the keys and their encoder.
+    pub(super) fn table(&self) -> (&KeyTable, &Arc<KeyEncoder>) {
+        (&self.table, &self.encoder)
+    }
+
+    /// Rows of `keys`, with `columns` beside them.
+    pub(super) fn rows(&self, keys: &[u32], columns: Vec<ArrayRef>) -> LazyBatch {
+        let columns = columns.into_iter().enumerate();
+        let columns = columns.map(|(i, column)| (format!("c{i}"), column));
+        let keys = self.table.copy_keys(keys);
+        keyed_rows(&self.encoder, keys, columns.collect())
+    }
+
+    /// Makes `name` a table of the changes of keys, which all have rows as long as they live.
+    pub(super) fn mark(&self, changed: &Changed, name: &str, snapshot: &mut OperatorSnapshot) {
+        changed.mark(snapshot, name, &self.table, &self.encoder, |_| false);
     }
 
     /// Bytes of memory held.

@@ -65,12 +65,14 @@ impl Expiry {
         self.ttl.as_mut().is_some_and(|ttl| ttl.begin_sweep(now_ms))
     }
 
+    /// When a key was written last, if that counts.
+    pub(super) fn written(&self, slot: u32) -> Option<i64> {
+        self.ttl.as_ref().map(|ttl| ttl.written(slot))
+    }
+
     /// When keys were written last, as a column of state.
     pub(super) fn save(&self, slots: &[u32]) -> ArrayRef {
-        let written = slots.iter().map(|slot| {
-            let ttl = self.ttl.as_ref();
-            ttl.map(|ttl| ttl.written(*slot))
-        });
+        let written = slots.iter().map(|slot| self.written(*slot));
         Arc::new(written.collect::<Int64Array>())
     }
 

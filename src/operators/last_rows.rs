@@ -3,15 +3,16 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{Field, Int64Type, Schema as ArrowSchema};
 
 use super::expiry::Expiry;
+use super::row_copy::RowCopy;
 use super::{OperatorContext, StateSize};
 use crate::error::{Error, Result};
-use crate::state::keys::{EncodedKeys, KeyBytes, KeyEncoder, KeyTable};
+use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
 use crate::state::rows::{EncodedRows, RowCodec, RowId, RowStore, check_columns};
-use crate::state::snapshot::{LazyBatch, OperatorSnapshot, RestoreState};
+use crate::state::snapshot::{OperatorSnapshot, RestoreState};
 use crate::types::{DataType, Schema};
 
 const TABLE: &str = "rows";
@@ -186,24 +187,15 @@ impl LastRows {
     }
 
     fn copy(&self, slots: &[u32], snapshot: &mut OperatorSnapshot) {
-        for slots in slots.chunks(SNAPSHOT_ROWS) {
-            let with_row = |slot: &u32| Some((*slot, self.rows[*slot as usize]?));
-            let (slots, ids): (Vec<u32>, Vec<RowId>) = slots.iter().filter_map(with_row).unzip();
-            let keys = self.table.copy_keys(&slots);
-            let mut rows = KeyBytes::with_capacity(ids.len());
-            for id in ids {
-                rows.push(self.store.get(id));
+        let keys = (&self.table, &self.encoder);
+        let mut copy = RowCopy::new(TABLE, keys, &self.codec);
+        for slot in slots {
+            if let Some(id) = self.rows[*slot as usize] {
+                let written = self.expiry.written(*slot);
+                copy.push(*slot, [written], self.store.get(id), snapshot);
             }
-            let written = self.expiry.save(&slots);
-            let (encoder, codec) = (Arc::clone(&self.encoder), Arc::clone(&self.codec));
-            let make = move || {
-                let mut columns = encoder.decode(keys.iter())?;
-                columns.push(Arc::clone(&written));
-                columns.extend(codec.decode(rows.iter())?);
-                anonymous_batch(columns, written.len())
-            };
-            snapshot.add_lazy(TABLE, self.key.len(), LazyBatch::new(make));
         }
+        copy.finish(snapshot);
     }
 
     /// Takes up the rows of a snapshot; `each` is told their slots, batch by batch.

@@ -23,6 +23,7 @@ pub mod lookup_join;
 pub mod match_recognize;
 pub mod over_aggregate;
 pub mod rank;
+mod row_copy;
 mod sessions;
 pub mod sink_upsert_materializer;
 pub mod split_watermarks;

@@ -14,7 +14,7 @@ pub(super) struct Session {
     /// What the operator keeps for it.
     pub(super) state: u32,
     /// Sessions that end together do so in this order.
-    order: u64,
+    pub(super) order: u64,
 }
 
 /// What a row did to the sessions of its key.
@@ -82,6 +82,20 @@ impl Sessions {
             },
         );
         self.ends.insert((window.end, order, key));
+    }
+
+    /// Puts a session of a copy back: one of `key` that touches no other.
+    pub(super) fn restore(&mut self, key: u32, session: Session) {
+        self.begun = self.begun.max(session.order);
+        let sessions = self.open.entry(key).or_default();
+        let at = sessions.partition_point(|s| s.window.start < session.window.start);
+        sessions.insert(at, session);
+        self.ends.insert((session.window.end, session.order, key));
+    }
+
+    /// The open sessions of `key`, by start.
+    pub(super) fn of(&self, key: u32) -> &[Session] {
+        self.open.get(&key).map_or(&[], |sessions| sessions)
     }
 
     /// The session of `key` that covers `window`.

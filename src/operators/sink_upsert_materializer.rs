@@ -6,23 +6,24 @@
 //! (`DO ERROR`, `DO NOTHING`) waits for the watermark, by which time withdrawals have arrived, and
 //! then allows one.
 
+mod live_rows;
+
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow::array::{RecordBatch, UInt32Array};
 
+use self::live_rows::LiveRows;
 use super::changes::{Changes, column_kinds, kind_column};
-use super::expiry::Expiry;
-use super::last_rows::{anonymous_batch, leading_numbers};
+use super::last_rows::anonymous_batch;
 use super::{Operator, OperatorContext, StateSize};
 use crate::changelog::{ChangeBatch, RowKind};
 use crate::error::{Error, Result};
 use crate::runtime::metrics::OperatorMetrics;
 use crate::runtime::output::Output;
-use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
-use crate::state::rows::{EncodedRows, RowCodec, RowId, RowStore, check_columns};
+use crate::state::rows::check_columns;
 use crate::state::snapshot::{OperatorSnapshot, RestoreState};
+use crate::types::Schema;
 use crate::types::text::{Printer, Style};
-use crate::types::{DataType, Schema};
 
 /// What is materialized.
 #[derive(Debug, Clone)]
@@ -36,223 +37,6 @@ pub struct SinkUpsertMaterializerSpec {
     pub upsert_key: Option<Vec<usize>>,
     /// `table.exec.state.ttl`, ms.
     pub ttl_ms: Option<i64>,
-}
-
-/// The live rows of each primary key, oldest first.
-#[derive(Debug)]
-struct LiveRows {
-    primary_key: Vec<usize>,
-    types: Vec<DataType>,
-    encoder: KeyEncoder,
-    table: KeyTable,
-    codec: RowCodec,
-    store: RowStore,
-    /// What tells rows apart, if it is not the whole row.
-    identity: Option<(Vec<usize>, RowCodec, RowStore)>,
-    /// By slot.
-    rows: Vec<Vec<Live>>,
-    expiry: Expiry,
-    keys: EncodedKeys,
-    encoded: EncodedRows,
-    identities: EncodedRows,
-    slots: Vec<u32>,
-    fresh: Vec<u32>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Live {
-    row: RowId,
-    /// The same as `row` unless there is an upsert key.
-    identity: RowId,
-}
-
-impl LiveRows {
-    fn new(
-        spec: &SinkUpsertMaterializerSpec,
-        ttl_ms: Option<i64>,
-        context: &OperatorContext,
-    ) -> Result<Self> {
-        let types = spec.schema.types();
-        let encoder = KeyEncoder::new(&spec.schema.project(&spec.primary_key).types())?;
-        let identity = match &spec.upsert_key {
-            Some(key) => {
-                let codec = RowCodec::new(&spec.schema.project(key).types())?;
-                Some((key.clone(), codec, RowStore::default()))
-            }
-            None => None,
-        };
-        Ok(Self {
-            primary_key: spec.primary_key.clone(),
-            table: encoder.table(),
-            encoder,
-            codec: RowCodec::new(&types)?,
-            types,
-            store: RowStore::default(),
-            identity,
-            rows: Vec::new(),
-            expiry: Expiry::new(ttl_ms, &context.clock),
-            keys: EncodedKeys::default(),
-            encoded: EncodedRows::default(),
-            identities: EncodedRows::default(),
-            slots: Vec::new(),
-            fresh: Vec::new(),
-        })
-    }
-
-    fn begin(&mut self, columns: &[ArrayRef], len: usize) -> Result<()> {
-        let select = |indices: &[usize]| -> Vec<ArrayRef> {
-            indices.iter().map(|c| Arc::clone(&columns[*c])).collect()
-        };
-        self.encoder
-            .encode(&select(&self.primary_key), len, &mut self.keys)?;
-        self.codec.encode(columns, len, &mut self.encoded)?;
-        if let Some((key, codec, _)) = &self.identity {
-            codec.encode(&select(key), len, &mut self.identities)?;
-        }
-        self.table
-            .intern(&self.keys, &mut self.slots, &mut self.fresh)?;
-        self.rows.resize(self.table.slot_bound(), Vec::new());
-        self.expiry.begin(self.table.slot_bound());
-        Ok(())
-    }
-
-    fn slot(&self, i: usize) -> usize {
-        self.slots[i] as usize
-    }
-
-    fn last(&self, slot: usize) -> Option<&[u8]> {
-        self.rows[slot].last().map(|live| self.store.get(live.row))
-    }
-
-    /// Where in the list of its key a row like row `i` stands first.
-    fn find(&self, i: usize) -> Option<usize> {
-        let mut rows = self.rows[self.slot(i)].iter();
-        match &self.identity {
-            Some((_, _, store)) => {
-                let wanted = self.identities.bytes(i);
-                rows.position(|live| store.get(live.identity) == wanted)
-            }
-            None => {
-                let wanted = self.encoded.bytes(i);
-                rows.position(|live| self.store.get(live.row) == wanted)
-            }
-        }
-    }
-
-    /// Adds row `i`; with an upsert key it takes the place of its last version.
-    fn add(&mut self, i: usize) {
-        if self.identity.is_some()
-            && let Some(at) = self.find(i)
-        {
-            let old = self.rows[self.slot(i)][at];
-            self.store.replace(old.row, self.encoded.bytes(i));
-            return;
-        }
-        let row = self.store.insert(self.encoded.bytes(i));
-        let identity = match &mut self.identity {
-            Some((_, _, store)) => store.insert(self.identities.bytes(i)),
-            None => row,
-        };
-        let slot = self.slot(i);
-        self.rows[slot].push(Live { row, identity });
-    }
-
-    /// Forgets the rows of the key of row `i` if they have expired, and notes a write otherwise.
-    fn renew(&mut self, i: usize) {
-        let slot = self.slots[i];
-        if self.expiry.is_expired(slot) {
-            self.clear(slot as usize);
-        }
-        self.expiry.touch(slot);
-    }
-
-    fn clear(&mut self, slot: usize) {
-        for live in std::mem::take(&mut self.rows[slot]) {
-            self.store.remove(live.row);
-            if let Some((_, _, store)) = &mut self.identity {
-                store.remove(live.identity);
-            }
-        }
-    }
-
-    /// Forgets what has expired.
-    fn sweep(&mut self, now_ms: i64) {
-        if self.expiry.begin_sweep(now_ms) {
-            let slots: Vec<u32> = self.table.slots().collect();
-            for slot in slots {
-                if self.expiry.is_expired(slot) {
-                    self.clear(slot as usize);
-                    self.table.remove(slot);
-                }
-            }
-        }
-    }
-
-    fn remove(&mut self, slot: usize, at: usize) {
-        let live = self.rows[slot].remove(at);
-        self.store.remove(live.row);
-        if let Some((_, _, store)) = &mut self.identity {
-            store.remove(live.identity);
-        }
-    }
-
-    /// Drops the keys of the batch that have no row.
-    fn finish(&mut self) {
-        for slot in &self.slots {
-            if self.rows[*slot as usize].is_empty() && self.table.is_live(*slot) {
-                self.table.remove(*slot);
-            }
-        }
-    }
-
-    fn snapshot(&self, snapshot: &mut OperatorSnapshot) -> Result<()> {
-        let mut slots = Vec::new();
-        let mut ids = Vec::new();
-        for slot in self.table.slots() {
-            for live in &self.rows[slot as usize] {
-                slots.push(slot);
-                ids.push(live.row);
-            }
-        }
-        let len = ids.len();
-        let written = self.expiry.save(&slots);
-        let mut columns = self.table.decode(&self.encoder, slots)?;
-        columns.push(written);
-        columns.extend(self.store.decode(&self.codec, ids)?);
-        snapshot.add(
-            "rows",
-            self.primary_key.len(),
-            anonymous_batch(columns, len)?,
-        );
-        Ok(())
-    }
-
-    fn restore(&mut self, state: &RestoreState) -> Result<()> {
-        for batch in state.batches("rows") {
-            let rest = &batch.columns()[self.primary_key.len()..];
-            let ([written], rows) = leading_numbers::<1>(rest)?;
-            check_columns(rows, &self.types)?;
-            self.begin(rows, batch.num_rows())?;
-            for i in 0..batch.num_rows() {
-                self.add(i);
-            }
-            self.expiry.load(&self.slots, written);
-        }
-        Ok(())
-    }
-
-    fn state_size(&self) -> StateSize {
-        let identities = self.identity.as_ref();
-        StateSize {
-            rows: self.store.len(),
-            bytes: self.table.memory_size()
-                + self.store.memory_size()
-                + self.expiry.memory_size()
-                + identities.map_or(0, |(_, _, store)| store.memory_size())
-                + self.store.len() * size_of::<Live>()
-                + self.rows.capacity() * size_of::<Vec<Live>>(),
-        }
-    }
 }
 
 /// The operator for `ON CONFLICT DO DEDUPLICATE`.
@@ -328,7 +112,17 @@ impl Operator for SinkUpsertMaterializer {
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
         let mut snapshot = OperatorSnapshot::default();
-        self.live.snapshot(&mut snapshot)?;
+        self.live.snapshot(&mut snapshot);
+        Ok(snapshot)
+    }
+
+    fn track_changes(&mut self) {
+        self.live.track_changes();
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let mut snapshot = OperatorSnapshot::default();
+        self.live.changes(previous_durable, &mut snapshot);
         Ok(snapshot)
     }
 
@@ -443,6 +237,19 @@ impl WatermarkCompactingSinkMaterializer {
         Ok(())
     }
 
+    /// Shares the changes since the last watermark with `snapshot`.
+    fn copy_pending(&self, snapshot: &mut OperatorSnapshot) -> Result<()> {
+        for batch in &self.pending {
+            let rows = batch.rows();
+            let keys = self.live.primary_key.iter().map(|c| rows.column(*c));
+            let mut columns: Vec<_> = keys.chain(rows.columns()).cloned().collect();
+            columns.push(kind_column(&batch.kinds().collect::<Vec<_>>()));
+            let keys = self.live.primary_key.len();
+            snapshot.add("pending", keys, anonymous_batch(columns, batch.len())?);
+        }
+        Ok(())
+    }
+
     fn conflict(&self, rows: &RecordBatch, row: usize) -> Error {
         let mut key = String::new();
         for (name, column) in self.key_names.iter().zip(&self.live.primary_key) {
@@ -485,15 +292,19 @@ impl Operator for WatermarkCompactingSinkMaterializer {
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
         let mut snapshot = OperatorSnapshot::default();
-        self.live.snapshot(&mut snapshot)?;
-        for batch in &self.pending {
-            let rows = batch.rows();
-            let keys = self.live.primary_key.iter().map(|c| rows.column(*c));
-            let mut columns: Vec<_> = keys.chain(rows.columns()).cloned().collect();
-            columns.push(kind_column(&batch.kinds().collect::<Vec<_>>()));
-            let keys = self.live.primary_key.len();
-            snapshot.add("pending", keys, anonymous_batch(columns, batch.len())?);
-        }
+        self.live.snapshot(&mut snapshot);
+        self.copy_pending(&mut snapshot)?;
+        Ok(snapshot)
+    }
+
+    fn track_changes(&mut self) {
+        self.live.track_changes();
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let mut snapshot = OperatorSnapshot::default();
+        self.live.changes(previous_durable, &mut snapshot);
+        self.copy_pending(&mut snapshot)?;
         Ok(snapshot)
     }
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::compute::cast;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::{Operator, OperatorContext};
 use crate::changelog::{ChangeBatch, RowKind};
@@ -104,7 +106,75 @@ pub(crate) struct Harness {
     make: Box<Make>,
 }
 
+/// What becomes of a copy of the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Copied {
+    /// It is durable, and later ones may go on from it.
+    Kept,
+    /// It comes to nothing.
+    Lost,
+    /// As kept; the operator is made anew from it.
+    Restored,
+}
+
+/// Lines of a script before which the state is copied.
+type Copies = [(usize, Copied)];
+
 type Make = dyn Fn(&OperatorContext) -> Result<Box<dyn Operator>>;
+
+/// Copies at some lines, which depend on `seed`.
+fn some_plan(lines: usize, seed: u64) -> Vec<(usize, Copied)> {
+    let mut dice = Dice::new(seed);
+    let kinds = [Copied::Kept, Copied::Lost, Copied::Restored];
+    let chosen = (0..lines).filter_map(|line| {
+        let kind = usize::try_from(dice.below(7)).ok()?;
+        Some((line, *kinds.get(kind)?))
+    });
+    chosen.collect()
+}
+
+/// Random numbers that a seed determines.
+pub(crate) struct Dice(SplitMix64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(SplitMix64::seed_from_u64(seed))
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0.next_u64() % end
+    }
+}
+
+/// A script of `rows` rows of event time, some of them out of order and a few late, with watermarks and
+/// an end. `row` makes a line for a time.
+pub(crate) fn random_events(
+    seed: u64,
+    rows: usize,
+    mut row: impl FnMut(&mut Dice, &str) -> String,
+) -> String {
+    let mut dice = Dice::new(seed);
+    let (mut front, mut watermark) = (4000, 0);
+    let mut text = String::new();
+    for _ in 0..rows {
+        front += dice.below(600);
+        let late = match dice.below(4) {
+            0 => dice.below(4000),
+            _ => dice.below(300),
+        };
+        let ms = front - late;
+        let (minutes, seconds, ms) = (ms / 60_000, ms / 1000 % 60, ms % 1000);
+        let time = format!("1970-01-01T00:{minutes:02}:{seconds:02}.{ms:03}");
+        text.push_str(&row(&mut dice, &time));
+        text.push('\n');
+        if dice.below(5) == 0 && watermark < front - 2000 {
+            watermark = front - 2000;
+            text.push_str(&format!("@wm {watermark}\n"));
+        }
+    }
+    text + "@end"
+}
 
 impl Harness {
     /// A harness of an operator with one input.
@@ -138,8 +208,8 @@ impl Harness {
     }
 
     /// Runs `script` in one batch, in batches of one row, and with a restart at every line, from a
-    /// whole copy and from a copy and later changes; asserts
-    /// that all agree, and with `expected` (compared line by line, indentation ignored).
+    /// whole copy and from a copy and later changes; asserts that all agree, and with `expected`
+    /// (compared line by line, indentation ignored).
     pub fn check(&self, script: &str, expected: &str) {
         let tidy = |text: &str| {
             let lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
@@ -152,22 +222,41 @@ impl Harness {
             expected,
             "in batches of one row"
         );
-        for cut in 1..script.lines().count() {
-            let restarted = self.run_with(script, usize::MAX, &[cut]);
-            assert_eq!(tidy(&restarted), expected, "restarted at line {cut}");
-            let copies = [cut / 3, cut * 2 / 3, cut];
-            let restarted = self.run_with(script, usize::MAX, &copies);
-            assert_eq!(
-                tidy(&restarted),
-                expected,
-                "restarted from changes at line {cut}"
-            );
+        let lines = script.lines().count();
+        for cut in 1..lines {
+            let restored = (cut, Copied::Restored);
+            let mut plans = vec![vec![restored]];
+            for between in [Copied::Kept, Copied::Lost] {
+                plans.push(vec![
+                    (cut / 3, Copied::Kept),
+                    (cut * 2 / 3, between),
+                    restored,
+                ]);
+            }
+            plans.push(some_plan(lines, cut as u64));
+            for plan in plans {
+                let restarted = self.run_with(script, usize::MAX, &plan);
+                assert_eq!(tidy(&restarted), expected, "with copies {plan:?}");
+            }
         }
     }
 
-    fn run_with(&self, script: &str, batch_size: usize, restarts: &[usize]) -> String {
+    /// Runs `script` with restarts and copies of changes at lines chosen in `plans` ways; asserts that
+    /// nothing of it is seen.
+    pub fn check_copies(&self, script: &str, plans: u64) {
+        let expected = self.run(script);
+        assert!(!expected.is_empty());
+        let lines = script.lines().count();
+        for seed in 0..plans {
+            let plan = some_plan(lines, seed);
+            let restarted = self.run_with(script, usize::MAX, &plan);
+            assert_eq!(restarted, expected, "with copies {plan:?}");
+        }
+    }
+
+    fn run_with(&self, script: &str, batch_size: usize, copies: &Copies) -> String {
         let mut emitted: Vec<Emitted> = Vec::new();
-        let outcome = self.drive(script, batch_size, restarts, &mut emitted);
+        let outcome = self.drive(script, batch_size, copies, &mut emitted);
         let mut text = self.render(&emitted);
         if let Err(error) = outcome {
             text.push_str(&format!("ERROR {}\n", error.message()));
@@ -179,7 +268,7 @@ impl Harness {
         &self,
         script: &str,
         batch_size: usize,
-        restarts: &[usize],
+        copies: &Copies,
         emitted: &mut Vec<Emitted>,
     ) -> Result<()> {
         let clock = Arc::new(ManualClock::new(0));
@@ -188,35 +277,37 @@ impl Harness {
         let mut operator = (self.make)(&context)?;
         operator.track_changes();
         let mut base: Option<OperatorSnapshot> = None;
+        let mut previous_durable = false;
         let mut pending: Vec<(usize, &str)> = Vec::new();
         for (number, line) in script.lines().map(str::trim).enumerate() {
             let port = usize::from(line.starts_with("1:"));
             let row = line.trim_start_matches("0:").trim_start_matches("1:");
             let is_row = RowKind::from_symbol(row.get(..2).unwrap_or_default()).is_some();
+            let copied = copies.iter().filter(|(line, _)| *line == number);
+            let copied: Vec<Copied> = copied.map(|(_, copied)| *copied).collect();
             let full = pending.len() >= batch_size
                 || pending.last().is_some_and(|(p, _)| *p != port)
-                || restarts.contains(&number);
+                || !copied.is_empty();
             if !is_row || full {
                 self.send(operator.as_mut(), &mut pending, emitted)?;
             }
-            if restarts.contains(&number) {
+            for copied in copied {
                 operator.flush(&mut Output::new(emitted))?;
-                let last = restarts.last() == Some(&number);
-                let snapshot = match base.take() {
+                let snapshot = match &base {
                     None => operator.snapshot()?,
-                    // Of the copies in between only the first is durable.
-                    Some(base) if last => fold(base, operator.changes(false)?),
-                    Some(base) => {
-                        operator.changes(true)?;
-                        base
-                    }
+                    Some(_) => operator.changes(previous_durable)?,
                 };
-                if last {
+                previous_durable = copied != Copied::Lost;
+                if previous_durable {
+                    base = Some(match base.take() {
+                        None => snapshot,
+                        Some(base) => fold(base, snapshot),
+                    });
+                }
+                if let (Copied::Restored, Some(base)) = (copied, &base) {
                     operator = (self.make)(&context)?;
-                    operator.restore(RestoreState::of(&snapshot)?)?;
+                    operator.restore(RestoreState::of(base)?)?;
                     operator.track_changes();
-                } else {
-                    base = Some(snapshot);
                 }
             }
             let out = &mut Output::new(emitted);

@@ -8,11 +8,11 @@ use arrow::datatypes::SchemaRef;
 
 use super::counted_keys::CountedKeys;
 use super::deduplicate::Keep;
-use super::last_rows::anonymous_batch;
+use super::row_copy::RowCopy;
 use super::time::rowtime;
 use super::window_rank::window_ends;
 use super::windowing::Windowing;
-use super::windows::Windows;
+use super::windows::{Windows, in_places};
 use super::{Operator, OperatorContext, StateSize};
 use crate::changelog::ChangeBatch;
 use crate::error::Result;
@@ -20,6 +20,8 @@ use crate::runtime::output::Output;
 use crate::state::rows::{EncodedRows, RowCodec, RowId, RowStore, check_columns};
 use crate::state::snapshot::{OperatorSnapshot, RestoreState};
 use crate::types::{DataType, Schema};
+
+const TABLE: &str = "rows";
 
 /// How rows of a window are deduplicated. The input only grows.
 #[derive(Debug, Clone)]
@@ -47,7 +49,7 @@ pub struct WindowDeduplicate {
     types: Vec<DataType>,
     keys: CountedKeys,
     windows: Windows<Option<Kept>>,
-    codec: RowCodec,
+    codec: Arc<RowCodec>,
     store: RowStore,
     schema: SchemaRef,
     context: OperatorContext,
@@ -73,7 +75,7 @@ impl WindowDeduplicate {
             keep: spec.keep,
             keys: CountedKeys::new(&spec.schema, &spec.key)?,
             windows: Windows::new(spec.windowing),
-            codec: RowCodec::new(&types)?,
+            codec: Arc::new(RowCodec::new(&types)?),
             types,
             store: RowStore::default(),
             schema: spec.schema.to_arrow(),
@@ -122,6 +124,23 @@ impl WindowDeduplicate {
         self.keys.finish();
         Ok(late)
     }
+
+    /// A copy of the rows of `keys`, or of all: the key, its place in the window, the row.
+    fn copy(&self, keys: Option<&[u32]>) -> OperatorSnapshot {
+        let mut snapshot = OperatorSnapshot {
+            watermark: Some(self.windows.watermark()),
+            ..OperatorSnapshot::default()
+        };
+        let mut copy = RowCopy::new(TABLE, self.keys.table(), &self.codec);
+        for (place, key, kept) in self.windows.groups(keys, self.keys.slot_bound()) {
+            if let Some(kept) = kept {
+                let row = self.store.get(kept.row);
+                copy.push(key, [i64::try_from(place).ok()], row, &mut snapshot);
+            }
+        }
+        copy.finish(&mut snapshot);
+        snapshot
+    }
 }
 
 impl Operator for WindowDeduplicate {
@@ -151,29 +170,29 @@ impl Operator for WindowDeduplicate {
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
-        let mut snapshot = OperatorSnapshot {
-            watermark: Some(self.windows.watermark()),
-            ..OperatorSnapshot::default()
+        self.keys.copy_all();
+        Ok(self.copy(None))
+    }
+
+    fn track_changes(&mut self) {
+        self.keys.track_changes();
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let Some(changed) = self.keys.take_changes(previous_durable) else {
+            return self.snapshot();
         };
-        let (mut keys, mut rows) = (Vec::new(), Vec::new());
-        for (_, window) in self.windows.iter() {
-            for (key, kept) in &window.groups {
-                keys.extend(kept.map(|_| *key));
-                rows.extend(kept.map(|kept| kept.row));
-            }
-        }
-        let len = rows.len();
-        let mut columns = self.keys.decode(keys)?;
-        columns.extend(self.store.decode(&self.codec, rows)?);
-        snapshot.add("rows", self.keys.columns(), anonymous_batch(columns, len)?);
+        let mut snapshot = self.copy(Some(&changed.slots));
+        self.keys.mark(&changed, TABLE, &mut snapshot);
         Ok(snapshot)
     }
 
     fn restore(&mut self, state: RestoreState) -> Result<()> {
         self.windows
             .set_watermark(state.watermark.unwrap_or(i64::MIN));
-        for batch in state.batches("rows") {
-            let (keys, rows) = batch.columns().split_at(self.keys.columns());
+        let width = self.keys.columns();
+        if let Some(batch) = in_places(state.batches(TABLE), width)? {
+            let (keys, rows) = (&batch.columns()[..width], &batch.columns()[width + 1..]);
             check_columns(rows, &self.types)?;
             self.keys.begin_keys(keys, batch.num_rows())?;
             self.add(rows, batch.num_rows())?;

@@ -6,11 +6,11 @@ use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, TimestampM
 use arrow::datatypes::{SchemaRef, TimestampMillisecondType};
 
 use super::counted_keys::CountedKeys;
-use super::last_rows::anonymous_batch;
 use super::rank::SortColumn;
 use super::rank::sorted_rows::{Entry, SortedRows};
+use super::row_copy::RowCopy;
 use super::windowing::Windowing;
-use super::windows::Windows;
+use super::windows::{Windows, in_places};
 use super::{Operator, OperatorContext, StateSize};
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
@@ -18,6 +18,8 @@ use crate::runtime::output::Output;
 use crate::state::rows::{EncodedRows, RowCodec, RowStore, check_columns};
 use crate::state::snapshot::{OperatorSnapshot, RestoreState};
 use crate::types::{DataType, Schema};
+
+const TABLE: &str = "rows";
 
 /// How rows of a window are ranked. The input only grows.
 #[derive(Debug, Clone)]
@@ -54,7 +56,7 @@ pub struct WindowRank {
     keys: CountedKeys,
     windows: Windows<SortedRows>,
     sort_codec: RowCodec,
-    codec: RowCodec,
+    codec: Arc<RowCodec>,
     store: RowStore,
     schema: SchemaRef,
     context: OperatorContext,
@@ -92,7 +94,7 @@ impl WindowRank {
             keys: CountedKeys::new(&spec.schema, &spec.partition_by)?,
             windows: Windows::new(spec.windowing),
             sort_codec,
-            codec: RowCodec::new(&types)?,
+            codec: Arc::new(RowCodec::new(&types)?),
             types,
             store: RowStore::default(),
             schema: spec.output.to_arrow(),
@@ -143,6 +145,23 @@ impl WindowRank {
         self.keys.finish();
         Ok(late)
     }
+
+    /// A copy of the rows of `keys`, or of all: the key, its place in the window, the row.
+    fn copy(&self, keys: Option<&[u32]>) -> OperatorSnapshot {
+        let mut snapshot = OperatorSnapshot {
+            watermark: Some(self.windows.watermark()),
+            ..OperatorSnapshot::default()
+        };
+        let mut copy = RowCopy::new(TABLE, self.keys.table(), &self.codec);
+        for (place, key, rows) in self.windows.groups(keys, self.keys.slot_bound()) {
+            for entry in rows.iter() {
+                let row = entry.row(&self.store);
+                copy.push(key, [i64::try_from(place).ok()], row, &mut snapshot);
+            }
+        }
+        copy.finish(&mut snapshot);
+        snapshot
+    }
 }
 
 impl Operator for WindowRank {
@@ -183,32 +202,29 @@ impl Operator for WindowRank {
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
-        let mut snapshot = OperatorSnapshot {
-            watermark: Some(self.windows.watermark()),
-            ..OperatorSnapshot::default()
+        self.keys.copy_all();
+        Ok(self.copy(None))
+    }
+
+    fn track_changes(&mut self) {
+        self.keys.track_changes();
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let Some(changed) = self.keys.take_changes(previous_durable) else {
+            return self.snapshot();
         };
-        let (mut keys, mut rows) = (Vec::new(), Vec::new());
-        for (_, window) in self.windows.iter() {
-            for (key, sorted) in &window.groups {
-                for entry in sorted.iter() {
-                    keys.push(*key);
-                    rows.push(entry);
-                }
-            }
-        }
-        let mut columns = self.keys.decode(keys)?;
-        let bytes = rows.iter().map(|entry| entry.row(&self.store));
-        columns.extend(self.codec.decode(bytes)?);
-        let batch = anonymous_batch(columns, rows.len())?;
-        snapshot.add("rows", self.keys.columns(), batch);
+        let mut snapshot = self.copy(Some(&changed.slots));
+        self.keys.mark(&changed, TABLE, &mut snapshot);
         Ok(snapshot)
     }
 
     fn restore(&mut self, state: RestoreState) -> Result<()> {
         self.windows
             .set_watermark(state.watermark.unwrap_or(i64::MIN));
-        for batch in state.batches("rows") {
-            let (keys, rows) = batch.columns().split_at(self.keys.columns());
+        let width = self.keys.columns();
+        if let Some(batch) = in_places(state.batches(TABLE), width)? {
+            let (keys, rows) = (&batch.columns()[..width], &batch.columns()[width + 1..]);
             check_columns(rows, &self.types)?;
             self.keys.begin_keys(keys, batch.num_rows())?;
             self.add(rows, batch.num_rows())?;

@@ -1,17 +1,21 @@
 //! The first or last row of a key by event time.
 
-use arrow::array::{ArrayRef, RecordBatch};
 use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
 
 use super::{DeduplicateSpec, Keep};
 use crate::changelog::{ChangeBatch, RowKind};
 use crate::error::Result;
 use crate::operators::changes::Changes;
 use crate::operators::expiry::Expiry;
-use crate::operators::last_rows::{LastRows, anonymous_batch, leading_numbers};
+use crate::operators::last_rows::{LastRows, SNAPSHOT_ROWS, anonymous_batch, leading_numbers};
+use crate::operators::row_copy::RowCopy;
 use crate::operators::time::{rowtime, rowtimes};
 use crate::operators::{Operator, OperatorContext, StateSize};
 use crate::runtime::output::Output;
+use crate::state::keyed_rows::keyed_rows;
 use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
 use crate::state::rows::{EncodedRows, RowCodec, RowId, RowStore, check_columns};
 use crate::state::snapshot::{OperatorSnapshot, RestoreState};
@@ -130,15 +134,18 @@ impl Operator for RowtimeUpdating {
     }
 }
 
+const WAITING: &str = "waiting";
+const EMITTED: &str = "emitted";
+
 /// Keeps the first row, and emits it when the watermark has passed it.
 #[derive(Debug)]
 pub(super) struct RowtimeFirst {
     key: Vec<usize>,
     time: usize,
     types: Vec<DataType>,
-    encoder: KeyEncoder,
+    encoder: Arc<KeyEncoder>,
     table: KeyTable,
-    codec: RowCodec,
+    codec: Arc<RowCodec>,
     store: RowStore,
     /// By slot.
     keys_state: Vec<KeyState>,
@@ -183,8 +190,8 @@ impl RowtimeFirst {
             key: spec.key.clone(),
             time,
             table: encoder.table(),
-            encoder,
-            codec: RowCodec::new(&types)?,
+            encoder: Arc::new(encoder),
+            codec: Arc::new(RowCodec::new(&types)?),
             types,
             store: RowStore::default(),
             keys_state: Vec::new(),
@@ -232,6 +239,37 @@ impl RowtimeFirst {
     }
 }
 
+impl RowtimeFirst {
+    /// A copy of what is known of keys.
+    fn copy(&self, slots: &[u32]) -> OperatorSnapshot {
+        let mut snapshot = OperatorSnapshot {
+            watermark: Some(self.watermark),
+            ..OperatorSnapshot::default()
+        };
+        let mut waiting = RowCopy::new(WAITING, (&self.table, &self.encoder), &self.codec);
+        let mut emitted = Vec::new();
+        for slot in slots {
+            match self.keys_state[*slot as usize] {
+                KeyState::Waiting(row) => {
+                    let arrival = i64::try_from(row.arrival).ok();
+                    let bytes = self.store.get(row.row);
+                    waiting.push(*slot, [arrival], bytes, &mut snapshot);
+                }
+                KeyState::Emitted => emitted.push(*slot),
+                KeyState::New => {}
+            }
+        }
+        waiting.finish(&mut snapshot);
+        for slots in emitted.chunks(SNAPSHOT_ROWS) {
+            let written = ("written".to_string(), self.expiry.save(slots));
+            let keys = self.table.copy_keys(slots);
+            let rows = keyed_rows(&self.encoder, keys, vec![written]);
+            snapshot.add_lazy(EMITTED, self.key.len(), rows);
+        }
+        snapshot
+    }
+}
+
 impl Operator for RowtimeFirst {
     fn process(&mut self, _port: usize, batch: ChangeBatch, _out: &mut Output<'_>) -> Result<()> {
         let rows = batch.rows();
@@ -268,6 +306,7 @@ impl Operator for RowtimeFirst {
                 break;
             }
             self.waiting.pop_first();
+            self.table.touch(slot);
             let state = &mut self.keys_state[slot as usize];
             if let KeyState::Waiting(waiting) = *state {
                 let row = self.store.get(waiting.row);
@@ -302,39 +341,34 @@ impl Operator for RowtimeFirst {
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
-        let mut snapshot = OperatorSnapshot {
-            watermark: Some(self.watermark),
-            ..OperatorSnapshot::default()
-        };
-        let keys = self.key.len();
-        let waiting = self.waiting.iter().map(|(_, _, slot)| *slot);
-        let rows = waiting
-            .clone()
-            .filter_map(|slot| match self.keys_state[slot as usize] {
-                KeyState::Waiting(waiting) => Some(waiting.row),
-                _ => None,
-            });
-        let mut columns = self.table.decode(&self.encoder, waiting.clone())?;
-        columns.extend(self.store.decode(&self.codec, rows)?);
-        snapshot.add(
-            "waiting",
-            keys,
-            anonymous_batch(columns, self.waiting.len())?,
-        );
+        let slots = self.table.copy_all();
+        Ok(self.copy(&slots))
+    }
 
-        let is_emitted = |slot: &u32| matches!(self.keys_state[*slot as usize], KeyState::Emitted);
-        let emitted: Vec<u32> = self.table.slots().filter(is_emitted).collect();
-        let len = emitted.len();
-        let written = self.expiry.save(&emitted);
-        let mut columns = self.table.decode(&self.encoder, emitted)?;
-        columns.push(written);
-        snapshot.add("emitted", keys, anonymous_batch(columns, len)?);
+    fn track_changes(&mut self) {
+        if !self.key.is_empty() {
+            self.table.track_changes();
+        }
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let Some(changed) = self.table.take_changes(previous_durable) else {
+            return self.snapshot();
+        };
+        let mut snapshot = self.copy(&changed.slots);
+        let (table, encoder) = (&self.table, &self.encoder);
+        changed.mark(&mut snapshot, WAITING, table, encoder, |slot| {
+            !matches!(self.keys_state[slot as usize], KeyState::Waiting(_))
+        });
+        changed.mark(&mut snapshot, EMITTED, table, encoder, |slot| {
+            !matches!(self.keys_state[slot as usize], KeyState::Emitted)
+        });
         Ok(snapshot)
     }
 
     fn restore(&mut self, state: RestoreState) -> Result<()> {
         self.watermark = state.watermark.unwrap_or(i64::MIN);
-        for batch in state.batches("emitted") {
+        for batch in state.batches(EMITTED) {
             let (keys, rest) = batch.columns().split_at(self.key.len());
             let ([written], _) = leading_numbers::<1>(rest)?;
             self.intern(keys, batch.num_rows())?;
@@ -343,16 +377,23 @@ impl Operator for RowtimeFirst {
             }
             self.expiry.load(&self.slots, written);
         }
-        for batch in state.batches("waiting") {
-            let (keys, rows) = batch.columns().split_at(self.key.len());
+        for batch in state.batches(WAITING) {
+            let (keys, rest) = batch.columns().split_at(self.key.len());
+            let ([arrivals], rows) = leading_numbers::<1>(rest)?;
             check_columns(rows, &self.types)?;
             self.intern(keys, batch.num_rows())?;
             self.codec
                 .encode(rows, batch.num_rows(), &mut self.encoded)?;
             let rows = anonymous_batch(rows.to_vec(), batch.num_rows())?;
             let times = rowtimes(&rows, self.time)?;
-            for i in 0..rows.num_rows() {
-                self.wait(i, times.value(i));
+            for (i, slot) in self.slots.iter().enumerate() {
+                let time = times.value(i);
+                let arrival = u64::try_from(arrivals.value(i)).unwrap_or(0);
+                self.arrivals = self.arrivals.max(arrival + 1);
+                let row = self.store.insert(self.encoded.bytes(i));
+                let waiting = Waiting { time, arrival, row };
+                self.keys_state[*slot as usize] = KeyState::Waiting(waiting);
+                self.waiting.insert((time, arrival, *slot));
             }
         }
         Ok(())

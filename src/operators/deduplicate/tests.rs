@@ -1,5 +1,5 @@
 use super::*;
-use crate::operators::testing::{Harness, schema};
+use crate::operators::testing::{Harness, random_events, schema};
 
 fn harness(columns: &'static str, spec: DeduplicateSpec) -> Harness {
     Harness::boxed(columns, columns, move |context| deduplicate(&spec, context))
@@ -143,4 +143,20 @@ fn what_has_expired_is_first_again() {
          +I[b, 6]
          +I[a, 7]",
     );
+}
+
+#[test]
+fn no_row_is_lost_by_copies_of_changes() {
+    for keep in [Keep::FirstRow, Keep::LastRow] {
+        let spec = spec(T, 1, DeduplicateOrder::Rowtime(2), keep);
+        let harness = harness(T, spec);
+        for seed in 0..3 {
+            let mut id = 0;
+            let script = random_events(seed, 150, |dice, time| {
+                id += 1;
+                format!("+I|{id}|k{}|{time}", dice.below(30))
+            });
+            harness.check_copies(&script, 12);
+        }
+    }
 }

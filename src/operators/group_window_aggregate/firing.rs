@@ -1,6 +1,6 @@
 //! Windows that are emitted again and again.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, UInt32Array};
@@ -11,17 +11,20 @@ use super::EmitStrategy;
 use crate::changelog::{ChangeBatch, RowKind};
 use crate::error::{Error, Result};
 use crate::operators::counted_keys::CountedKeys;
-use crate::operators::last_rows::{anonymous_batch, leading_numbers};
+use crate::operators::last_rows::{SNAPSHOT_ROWS, leading_numbers};
 use crate::operators::window_aggregate::groups::{States, property_columns};
 use crate::operators::window_aggregate::{
     WindowAggregateSpec, WindowProperty, WindowSource, wall_times,
 };
 use crate::operators::windowing::{TimeWindow, WindowTime, Windowing};
+use crate::operators::windows::{Wanted, Window, in_places};
 use crate::operators::{Operator, OperatorContext, StateSize};
 use crate::runtime::output::Output;
 use crate::state::rows::{EncodedRows, RowCodec, RowId, RowStore, check_columns};
 use crate::state::snapshot::{OperatorSnapshot, RestoreState};
 use crate::types::DataType;
+
+const TABLE: &str = "windows";
 
 /// The operator. State: the aggregates of windows, and what was emitted for each.
 #[derive(Debug)]
@@ -32,11 +35,11 @@ pub(super) struct FiringWindows {
     keys: CountedKeys,
     states: States,
     /// By end and start.
-    windows: BTreeMap<(i64, i64), Window>,
+    windows: BTreeMap<(i64, i64), Window<Group>>,
     /// Windows that are not over yet: end and start.
     running: BTreeSet<(i64, i64)>,
-    /// Groups to emit when the clock says so: time, end, start, key.
-    timers: BTreeSet<(i64, i64, i64, u32)>,
+    /// Groups to emit when the clock says so: time, end, start, place in the window.
+    timers: BTreeSet<(i64, i64, i64, usize)>,
     progress: i64,
     /// Results that were emitted.
     codec: RowCodec,
@@ -49,15 +52,10 @@ pub(super) struct FiringWindows {
     encoded: EncodedRows,
 }
 
-#[derive(Debug, Default)]
-struct Window {
-    groups: Vec<Group>,
-    by_key: HashMap<u32, usize, foldhash::fast::FixedState>,
-}
-
 #[derive(Debug)]
 struct Group {
-    key: u32,
+    /// Its place in the window.
+    place: usize,
     state: u32,
     /// The result that readers have.
     emitted: Option<RowId>,
@@ -144,18 +142,17 @@ impl FiringWindows {
             }
             Window::default()
         });
-        let next = entry.groups.len();
-        let at = *entry.by_key.entry(key).or_insert(next);
-        if at == next {
+        if entry.get(key).is_none() {
             self.keys.retain(key);
-            entry.groups.push(Group {
-                key,
+            let group = Group {
+                place: entry.groups.len(),
                 state: self.states.make(),
                 emitted: None,
                 timer: None,
-            });
+            };
+            entry.insert(key, group);
         }
-        &mut entry.groups[at]
+        entry.get_mut(key).expect("it was made")
     }
 
     /// Puts rows into their windows, and emits those that fire on every row.
@@ -188,7 +185,8 @@ impl FiringWindows {
                 {
                     let timer = now.saturating_add(delay);
                     group.timer = Some(timer);
-                    self.timers.insert((timer, window.end, window.start, key));
+                    let timer = (timer, window.end, window.start, group.place);
+                    self.timers.insert(timer);
                 }
                 let weight: i8 = if adds { 1 } else { -1 };
                 self.states.add_count(state, i64::from(weight));
@@ -223,7 +221,7 @@ impl FiringWindows {
 
     fn has_rows(&self, window: TimeWindow, key: u32) -> bool {
         let window = self.windows.get(&(window.end, window.start));
-        let group = window.and_then(|w| w.by_key.get(&key).map(|at| &w.groups[*at]));
+        let group = window.and_then(|window| window.get(key));
         group.is_some_and(|group| self.states.count(group.state) > 0)
     }
 
@@ -232,9 +230,10 @@ impl FiringWindows {
         let Some(entry) = self.windows.get_mut(&(window.end, window.start)) else {
             return;
         };
-        let Some(group) = entry.by_key.get(&key).map(|at| &mut entry.groups[*at]) else {
+        let Some(group) = entry.get_mut(key) else {
             return;
         };
+        self.keys.touch(key);
         match (group.emitted, result) {
             (None, None) => {}
             (None, Some(result)) => {
@@ -289,10 +288,11 @@ impl FiringWindows {
                 continue;
             };
             let mut groups = Vec::with_capacity(entry.groups.len());
-            for group in &mut entry.groups {
-                groups.push((group.key, group.state));
+            for (key, group) in &mut entry.groups {
+                groups.push((*key, group.state));
                 if let Some(timer) = group.timer.take() {
-                    self.timers.remove(&(timer, end, start, group.key));
+                    self.timers.remove(&(timer, end, start, group.place));
+                    self.keys.touch(*key);
                 }
             }
             self.fire_now(window, &groups)?;
@@ -304,14 +304,14 @@ impl FiringWindows {
                 break;
             }
             let window = self.windows.remove(&(end, start)).unwrap_or_default();
-            for group in window.groups {
+            for (key, group) in window.groups {
                 self.states.free(group.state);
-                self.keys.release(group.key);
+                self.keys.release(key);
                 if let Some(emitted) = group.emitted {
                     self.results.remove(emitted);
                 }
                 if let Some(timer) = group.timer {
-                    self.timers.remove(&(timer, end, start, group.key));
+                    self.timers.remove(&(timer, end, start, group.place));
                 }
             }
         }
@@ -344,6 +344,72 @@ impl FiringWindows {
     }
 }
 
+impl FiringWindows {
+    /// A copy of the groups of `keys`, or of all: the key, its place in the window, the window, the
+    /// number of rows, the timer, what was emitted, the aggregates.
+    fn copy(&self, keys: Option<&[u32]>) -> Result<OperatorSnapshot> {
+        let mut snapshot = OperatorSnapshot {
+            watermark: Some(self.progress),
+            ..OperatorSnapshot::default()
+        };
+        let groups = self.windows.values().map(|w| w.groups.len()).sum();
+        let wanted = Wanted::new(keys, self.keys.slot_bound(), self.windows.len(), groups);
+        let mut found: Vec<(TimeWindow, usize, u32, &Group)> = Vec::new();
+        for ((end, start), window) in &self.windows {
+            let extent = TimeWindow {
+                start: *start,
+                end: *end,
+            };
+            for place in wanted.places(window) {
+                let (key, group) = &window.groups[place];
+                found.push((extent, place, *key, group));
+            }
+        }
+        for groups in found.chunks(SNAPSHOT_ROWS) {
+            self.copy_groups(groups, &mut snapshot)?;
+        }
+        Ok(snapshot)
+    }
+
+    fn copy_groups(
+        &self,
+        groups: &[(TimeWindow, usize, u32, &Group)],
+        snapshot: &mut OperatorSnapshot,
+    ) -> Result<()> {
+        let keys: Vec<u32> = groups.iter().map(|(_, _, key, _)| *key).collect();
+        let states: Vec<u32> = groups.iter().map(|(.., g)| g.state).collect();
+        let places = groups
+            .iter()
+            .map(|(_, place, ..)| i64::try_from(*place).ok());
+        let starts = groups.iter().map(|(window, ..)| Some(window.start));
+        let ends = groups.iter().map(|(window, ..)| Some(window.end));
+        let counts = states.iter().map(|state| Some(self.states.count(*state)));
+        let timers = groups.iter().map(|(.., g)| g.timer);
+        let mut columns: Vec<ArrayRef> = vec![
+            Arc::new(places.collect::<Int64Array>()),
+            Arc::new(starts.collect::<Int64Array>()),
+            Arc::new(ends.collect::<Int64Array>()),
+            Arc::new(counts.collect::<Int64Array>()),
+            Arc::new(timers.collect::<Int64Array>()),
+        ];
+        // What was emitted; where nothing was, the current value stands in.
+        let has_emitted = groups.iter().map(|(.., g)| Some(g.emitted.is_some()));
+        columns.push(Arc::new(has_emitted.collect::<BooleanArray>()));
+        let current = self.states.values(&states)?;
+        let mut encoded = EncodedRows::default();
+        self.codec.encode(&current, states.len(), &mut encoded)?;
+        let emitted = groups.iter().enumerate().map(|(i, (.., g))| {
+            g.emitted
+                .map_or_else(|| encoded.bytes(i), |id| self.results.get(id))
+        });
+        columns.extend(self.codec.decode(emitted)?);
+        columns.extend(self.states.save(&states)?);
+        let rows = self.keys.rows(&keys, columns);
+        snapshot.add_lazy(TABLE, self.keys.columns(), rows);
+        Ok(())
+    }
+}
+
 impl Operator for FiringWindows {
     fn process(&mut self, _port: usize, batch: ChangeBatch, out: &mut Output<'_>) -> Result<()> {
         let (batch, times) = wall_times(batch, self.time, &self.windowing, &self.context)?;
@@ -369,7 +435,7 @@ impl Operator for FiringWindows {
     }
 
     fn processing_time(&mut self, now_ms: i64, out: &mut Output<'_>) -> Result<()> {
-        while let Some((time, end, start, key)) = self.timers.first().copied() {
+        while let Some((time, end, start, place)) = self.timers.first().copied() {
             if time > now_ms {
                 break;
             }
@@ -377,9 +443,10 @@ impl Operator for FiringWindows {
             let Some(entry) = self.windows.get_mut(&(end, start)) else {
                 continue;
             };
-            let group = entry.by_key.get(&key).map(|at| &mut entry.groups[*at]);
-            if let Some(group) = group {
+            if let Some((key, group)) = entry.groups.get_mut(place) {
                 group.timer = None;
+                let key = *key;
+                self.keys.touch(key);
                 let state = group.state;
                 self.fire_now(TimeWindow { start, end }, &[(key, state)])?;
             }
@@ -393,52 +460,29 @@ impl Operator for FiringWindows {
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
-        let mut snapshot = OperatorSnapshot {
-            watermark: Some(self.progress),
-            ..OperatorSnapshot::default()
+        self.keys.copy_all();
+        self.copy(None)
+    }
+
+    fn track_changes(&mut self) {
+        self.keys.track_changes();
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let Some(changed) = self.keys.take_changes(previous_durable) else {
+            return self.snapshot();
         };
-        let groups: Vec<(TimeWindow, &Group)> = self
-            .windows
-            .iter()
-            .flat_map(|((end, start), window)| {
-                let extent = TimeWindow {
-                    start: *start,
-                    end: *end,
-                };
-                window.groups.iter().map(move |g| (extent, g))
-            })
-            .collect();
-        let states: Vec<u32> = groups.iter().map(|(_, g)| g.state).collect();
-        let mut columns = self.keys.decode(groups.iter().map(|(_, g)| g.key))?;
-        let numbers = |value: &dyn Fn(&(TimeWindow, &Group)) -> Option<i64>| -> ArrayRef {
-            Arc::new(groups.iter().map(value).collect::<Int64Array>())
-        };
-        columns.push(numbers(&|(window, _)| Some(window.start)));
-        columns.push(numbers(&|(window, _)| Some(window.end)));
-        columns.push(numbers(&|(_, g)| Some(self.states.count(g.state))));
-        columns.push(numbers(&|(_, g)| g.timer));
-        // What was emitted; where nothing was, the current value stands in.
-        let has_emitted = groups.iter().map(|(_, g)| Some(g.emitted.is_some()));
-        columns.push(Arc::new(has_emitted.collect::<BooleanArray>()));
-        let current = self.states.values(&states)?;
-        let mut encoded = EncodedRows::default();
-        self.codec.encode(&current, states.len(), &mut encoded)?;
-        let emitted = groups.iter().enumerate().map(|(i, (_, g))| {
-            g.emitted
-                .map_or_else(|| encoded.bytes(i), |id| self.results.get(id))
-        });
-        columns.extend(self.codec.decode(emitted)?);
-        columns.extend(self.states.save(&states)?);
-        let batch = anonymous_batch(columns, states.len())?;
-        snapshot.add("windows", self.keys.columns(), batch);
+        let mut snapshot = self.copy(Some(&changed.slots))?;
+        self.keys.mark(&changed, TABLE, &mut snapshot);
         Ok(snapshot)
     }
 
     fn restore(&mut self, state: RestoreState) -> Result<()> {
         self.progress = state.watermark.unwrap_or(i64::MIN);
-        for batch in state.batches("windows") {
-            let (keys, rest) = batch.columns().split_at(self.keys.columns());
-            let ([starts, ends, counts, timers], rest) = leading_numbers::<4>(rest)?;
+        let width = self.keys.columns();
+        if let Some(batch) = in_places(state.batches(TABLE), width)? {
+            let (keys, rest) = batch.columns().split_at(width);
+            let ([_, starts, ends, counts, timers], rest) = leading_numbers::<5>(rest)?;
             let fail = || Error::checkpoint("the saved windows have other columns");
             let (has_emitted, rest) = rest.split_first().ok_or_else(fail)?;
             let has_emitted = has_emitted
@@ -466,11 +510,11 @@ impl Operator for FiringWindows {
                 let group = self.group(window, key);
                 group.emitted = emitted;
                 group.timer = timer;
-                let state = group.state;
+                let (state, place) = (group.state, group.place);
                 self.states.add_count(state, counts.value(i));
                 slots.push(state);
                 if let Some(timer) = timer {
-                    self.timers.insert((timer, window.end, window.start, key));
+                    self.timers.insert((timer, window.end, window.start, place));
                 }
             }
             self.states.load(&slots, saved)?;

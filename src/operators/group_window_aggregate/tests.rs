@@ -1,7 +1,7 @@
 use super::*;
 use crate::aggregates::{AggregateCall, CallContext, resolve};
 use crate::functions::Arg;
-use crate::operators::testing::{Harness, schema};
+use crate::operators::testing::{Harness, random_events, schema};
 use crate::operators::window_aggregate::{WindowProperty, WindowSource};
 use crate::operators::windowing::{WindowKind, WindowTime, Windowing};
 
@@ -166,4 +166,23 @@ fn a_window_that_loses_its_rows_is_deleted() {
          +I[a, 1, 2, 1970-01-01T00:00:05]
          +I[a, 1, 2, 1970-01-01T00:00]",
     );
+}
+
+#[test]
+fn no_window_is_lost_by_copies_of_changes() {
+    for emit in [emit(Some(0), Some(0), 2000), emit(Some(5), Some(0), 1000)] {
+        let harness = harness(tumble(), emit);
+        for seed in 0..3 {
+            let mut now = 0;
+            let script = random_events(seed, 120, |dice, time| {
+                let row = format!("+I|k{}|{}|{time}", dice.below(7), dice.below(9));
+                now += dice.below(4);
+                match dice.below(3) {
+                    0 => format!("{row}\n@time {now}"),
+                    _ => row,
+                }
+            });
+            harness.check_copies(&script, 12);
+        }
+    }
 }

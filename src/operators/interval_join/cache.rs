@@ -1,9 +1,12 @@
 //! The rows of one side of an interval join that may still meet rows of the other: by join key, then
 //! by time.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use crate::operators::join::changes::Rows;
+use crate::operators::join::timers::Timers;
 use crate::state::binary_row::BinaryRowCodec;
 use crate::state::java_map::{Buckets, long_hash};
 use crate::state::keys::grow;
@@ -16,7 +19,7 @@ pub(super) const NO_TIMER: i64 = i64::MIN;
 /// The rows of one side.
 #[derive(Debug)]
 pub(super) struct Cache {
-    pub(super) codec: BinaryRowCodec,
+    pub(super) codec: Arc<BinaryRowCodec>,
     pub(super) rows: RowStore,
     /// By row: whether it has been part of a result.
     pub(super) matched: Vec<bool>,
@@ -35,6 +38,8 @@ pub(super) struct KeyTimes {
     next: u32,
     /// When expired rows are to be removed.
     pub(super) timer: i64,
+    /// The timer's number.
+    pub(super) timer_number: u64,
 }
 
 /// The rows of one join key and time.
@@ -53,6 +58,7 @@ impl Default for KeyTimes {
             buckets: Buckets::default(),
             next: 0,
             timer: NO_TIMER,
+            timer_number: 0,
         }
     }
 }
@@ -64,6 +70,12 @@ impl KeyTimes {
             let entry = &self.times[*i];
             (self.buckets.of(long_hash(entry.time)), entry.number)
         });
+    }
+
+    /// Sets the timer of the key, which is `slot`'s.
+    pub(super) fn set_timer(&mut self, time: i64, slot: u32, port: usize, timers: &mut Timers) {
+        self.timer = time;
+        self.timer_number = timers.set(time, slot, port);
     }
 
     pub(super) fn buckets(&self) -> u32 {
@@ -86,7 +98,7 @@ pub(super) struct Visit {
 impl Cache {
     pub(super) fn new(schema: &Schema) -> Self {
         Self {
-            codec: BinaryRowCodec::new(&schema.types()),
+            codec: Arc::new(BinaryRowCodec::new(&schema.types())),
             rows: RowStore::default(),
             matched: Vec::new(),
             keys: Vec::new(),

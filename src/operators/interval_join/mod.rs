@@ -180,6 +180,7 @@ impl IntervalJoin {
             if side.cache.key(slot).timer != time {
                 continue;
             }
+            self.keys.table.touch(slot);
             side.expiration = expiration(now, side.reach);
             let (outer, gone) = (side.outer, &mut self.gone[port]);
             let from = gone.len();
@@ -196,8 +197,8 @@ impl IntervalJoin {
             let key = side.cache.key_mut(slot);
             match key.times.first().map(|entry| entry.time) {
                 Some(earliest) => {
-                    key.timer = cleanup_time(earliest, side.reach, self.spec.min_cleanup_ms);
-                    self.timers.set(key.timer, slot, port);
+                    let time = cleanup_time(earliest, side.reach, self.spec.min_cleanup_ms);
+                    key.set_timer(time, slot, port, &mut self.timers);
                 }
                 // A map that is cleared is a new one.
                 None => *key = cache::KeyTimes::default(),
@@ -320,7 +321,23 @@ impl Operator for IntervalJoin {
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
-        snapshot::save(self)
+        let slots = self.keys.table.copy_all();
+        snapshot::save(self, &slots)
+    }
+
+    fn track_changes(&mut self) {
+        if self.keys.len() > 0 {
+            self.keys.table.track_changes();
+        }
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let Some(changed) = self.keys.table.take_changes(previous_durable) else {
+            return self.snapshot();
+        };
+        let mut snapshot = snapshot::save(self, &changed.slots)?;
+        snapshot::mark(self, &changed, &mut snapshot);
+        Ok(snapshot)
     }
 
     fn restore(&mut self, state: RestoreState) -> Result<()> {

@@ -230,8 +230,8 @@ impl Probe<'_> {
             self.own.cache.insert(slot, time, bytes, matched);
             let key = self.own.cache.key_mut(slot);
             if !is_set(key.timer) {
-                key.timer = cleanup_time(time, self.own.reach, self.spec.min_cleanup_ms);
-                self.timers.set(key.timer, slot, self.port);
+                let time = cleanup_time(time, self.own.reach, self.spec.min_cleanup_ms);
+                key.set_timer(time, slot, self.port, self.timers);
             }
             return;
         }

@@ -7,39 +7,47 @@ use arrow::array::{
 };
 use arrow::datatypes::{Int64Type, UInt32Type, UInt64Type};
 
-use super::IntervalJoin;
+use super::{IntervalJoin, is_set};
 use crate::error::Result;
+use crate::operators::join::keys::JoinKeys;
 use crate::operators::join::tables::{ROWS, numbers, row_table, split_table, wrong_columns};
 use crate::operators::join::timers::Timer;
+use crate::state::keyed_rows::keyed_rows;
+use crate::state::keys::{Changed, KeyBytes};
 use crate::state::rows::RowId;
-use crate::state::snapshot::{OperatorSnapshot, RestoreState};
+use crate::state::snapshot::{LazyBatch, OperatorSnapshot, RestoreState};
 
 const NAMES: [&str; 2] = ["left", "right"];
+const TIMERS: &str = "timers";
 
-pub(super) fn save(join: &IntervalJoin) -> Result<OperatorSnapshot> {
+/// Copies what is known of the join keys of `slots`.
+pub(super) fn save(join: &IntervalJoin, slots: &[u32]) -> Result<OperatorSnapshot> {
     let mut snapshot = OperatorSnapshot {
         watermark: (join.watermark > i64::MIN).then_some(join.watermark),
         ..OperatorSnapshot::default()
     };
-    for (port, name) in NAMES.into_iter().enumerate() {
-        let keys = join.input(port).keys.len();
-        let mut saved = Saved::default();
-        for slot in join.keys.table.slots() {
-            let cache = &join.sides[port].cache;
-            for entry in cache.entries(slot) {
+    for port in 0..NAMES.len() {
+        let cache = &join.sides[port].cache;
+        let mut copied = Copied::default();
+        for slot in slots {
+            let buckets = cache.key(*slot).buckets();
+            for entry in cache.entries(*slot) {
                 for id in &entry.rows {
-                    saved.ids.push(*id);
-                    saved.times.push(entry.time);
-                    saved.buckets.push(cache.key(slot).buckets());
+                    copied.rows.push(cache.rows.get(RowId(*id)));
+                    copied.times.push(entry.time);
+                    copied.matched.push(cache.matched[*id as usize]);
+                    copied.buckets.push(buckets);
                 }
             }
-            if saved.ids.len() >= ROWS {
-                snapshot.add(name, keys, std::mem::take(&mut saved).table(join, port)?);
+            if copied.times.len() >= ROWS {
+                copied.hand_over(join, port, &mut snapshot);
             }
         }
-        snapshot.add(name, keys, saved.table(join, port)?);
+        copied.hand_over(join, port, &mut snapshot);
     }
-    snapshot.add("timers", join.keys.len(), timers(join)?);
+    for slots in slots.chunks(ROWS) {
+        copy_timers(join, slots, &mut snapshot);
+    }
     let expiration = join.sides.iter().map(|side| side.expiration);
     let expiration: ArrayRef = Arc::new(expiration.collect::<Int64Array>());
     let table = RecordBatch::try_from_iter([("expiration", expiration)])?;
@@ -47,57 +55,79 @@ pub(super) fn save(join: &IntervalJoin) -> Result<OperatorSnapshot> {
     Ok(snapshot)
 }
 
+/// Makes the tables of `snapshot` such of changes.
+pub(super) fn mark(join: &IntervalJoin, changed: &Changed, snapshot: &mut OperatorSnapshot) {
+    let JoinKeys { table, encoder, .. } = &join.keys;
+    let key = |port: usize, slot: u32| join.sides[port].cache.key(slot);
+    for (port, name) in NAMES.into_iter().enumerate() {
+        let is_vacant = |slot: u32| key(port, slot).times.is_empty();
+        changed.mark(snapshot, name, table, encoder, is_vacant);
+    }
+    let has_none = |slot: u32| (0..NAMES.len()).all(|port| !is_set(key(port, slot).timer));
+    changed.mark(snapshot, TIMERS, table, encoder, has_none);
+}
+
 /// Rows of a cache.
 #[derive(Default)]
-struct Saved {
-    ids: Vec<u32>,
+struct Copied {
+    rows: KeyBytes,
     times: Vec<i64>,
+    matched: Vec<bool>,
     buckets: Vec<u32>,
 }
 
-impl Saved {
-    /// The join key, the row's columns, and what goes with the row.
-    fn table(self, join: &IntervalJoin, port: usize) -> Result<RecordBatch> {
-        let cache = &join.sides[port].cache;
-        let input = join.input(port);
-        let bytes: Vec<_> = self
-            .ids
-            .iter()
-            .map(|id| cache.rows.get(RowId(*id)))
-            .collect();
-        let rows = cache.codec.decode(&bytes)?;
-        let matched = self.ids.iter().map(|id| Some(cache.matched[*id as usize]));
-        let meta: Vec<(&str, ArrayRef)> = vec![
-            ("time", Arc::new(Int64Array::from(self.times))),
-            ("matched", Arc::new(matched.collect::<BooleanArray>())),
-            ("buckets", Arc::new(UInt32Array::from(self.buckets))),
-        ];
-        row_table(&input.schema, &input.keys, &rows, meta)
+impl Copied {
+    /// Adds to a table: the join key, the row's columns, and what goes with the row.
+    fn hand_over(&mut self, join: &IntervalJoin, port: usize, snapshot: &mut OperatorSnapshot) {
+        let copied = std::mem::take(self);
+        if copied.times.is_empty() {
+            return;
+        }
+        let codec = Arc::clone(&join.sides[port].cache.codec);
+        let input = join.input(port).clone();
+        let make = move || {
+            let bytes: Vec<_> = copied.rows.iter().collect();
+            let rows = codec.decode(&bytes)?;
+            let matched = BooleanArray::from(copied.matched.clone());
+            let meta: Vec<(&str, ArrayRef)> = vec![
+                ("time", Arc::new(Int64Array::from(copied.times.clone()))),
+                ("matched", Arc::new(matched)),
+                (
+                    "buckets",
+                    Arc::new(UInt32Array::from(copied.buckets.clone())),
+                ),
+            ];
+            row_table(&input.schema, &input.keys, &rows, meta)
+        };
+        snapshot.add_lazy(NAMES[port], join.keys.len(), LazyBatch::new(make));
     }
 }
 
-/// The timers that are set: join key, side, time and number.
-fn timers(join: &IntervalJoin) -> Result<RecordBatch> {
-    let set: Vec<&Timer> = join
-        .timers
-        .iter()
-        .filter(|t| join.sides[t.tag].cache.key(t.slot).timer == t.time)
-        .collect();
-    let slots = set.iter().map(|t| t.slot);
-    let keys = join.keys.table.decode(&join.keys.encoder, slots)?;
-    let port = |t: &&Timer| u32::try_from(t.tag).unwrap_or(0);
-    let times = set.iter().map(|t| t.time);
-    let numbers = set.iter().map(|t| t.number);
-    let meta: Vec<(&str, ArrayRef)> = vec![
-        (
-            "side",
-            Arc::new(set.iter().map(port).collect::<UInt32Array>()),
-        ),
-        ("time", Arc::new(times.collect::<Int64Array>())),
-        ("number", Arc::new(numbers.collect::<UInt64Array>())),
+/// Copies the timers of join keys: the key, side, time and number.
+fn copy_timers(join: &IntervalJoin, slots: &[u32], snapshot: &mut OperatorSnapshot) {
+    let mut keys = KeyBytes::default();
+    let (mut sides, mut times, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+    for slot in slots {
+        for (port, side) in (0..).zip(&join.sides) {
+            let key = side.cache.key(*slot);
+            if is_set(key.timer) {
+                keys.push(join.keys.table.key_bytes(*slot));
+                sides.push(port);
+                times.push(key.timer);
+                numbers.push(key.timer_number);
+            }
+        }
+    }
+    if keys.is_empty() {
+        return;
+    }
+    let columns: Vec<(String, ArrayRef)> = vec![
+        ("side".into(), Arc::new(UInt32Array::from(sides))),
+        ("time".into(), Arc::new(Int64Array::from(times))),
+        ("number".into(), Arc::new(UInt64Array::from(numbers))),
     ];
-    let left = &join.spec.left;
-    row_table(&left.schema.project(&left.keys), &[], &keys, meta)
+    let rows = keyed_rows(&join.keys.encoder, keys, columns);
+    snapshot.add_lazy(TIMERS, join.keys.len(), rows);
 }
 
 pub(super) fn restore(join: &mut IntervalJoin, state: &RestoreState) -> Result<()> {
@@ -108,7 +138,7 @@ pub(super) fn restore(join: &mut IntervalJoin, state: &RestoreState) -> Result<(
         }
     }
     let left = join.spec.left.schema.project(&join.spec.left.keys);
-    for saved in state.batches("timers") {
+    for saved in state.batches(TIMERS) {
         let (keys, meta) = split_table(saved, 0, &left, 3)?;
         join.keys.intern_columns(keys.columns(), keys.num_rows())?;
         join.reserve_slots();
@@ -118,7 +148,8 @@ pub(super) fn restore(join: &mut IntervalJoin, state: &RestoreState) -> Result<(
         for i in 0..saved.num_rows() {
             let (slot, time, number) = (join.keys.slots[i], time.value(i), number.value(i));
             let port = usize::from(side.value(i) != 0);
-            join.sides[port].cache.key_mut(slot).timer = time;
+            let key = join.sides[port].cache.key_mut(slot);
+            (key.timer, key.timer_number) = (time, number);
             join.timers.restore(Timer {
                 time,
                 number,

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::operators::testing::{Harness, schema};
+use crate::operators::testing::{Harness, random_events, schema};
 
 /// The rows of two tables in the order of their steps, with the watermark of both after each row:
 /// the last column, `HH:MM:SS` on the first of January 2024, less `delay` seconds.
@@ -301,4 +301,17 @@ fn naive(
     }
     lines.sort();
     lines
+}
+
+#[test]
+fn no_row_is_lost_by_copies_of_changes() {
+    for (seed, join_type) in (0..).zip([JoinType::Inner, JoinType::Left, JoinType::Full]) {
+        let script = random_events(seed, 150, |dice, time| {
+            format!("{}:+I|{}|{time}", dice.below(2), dice.below(8))
+        });
+        harness(spec(join_type, -1500, 700)).check_copies(&script, 12);
+        let mut slow = spec(join_type, -1500, 700);
+        slow.min_cleanup_ms = 900;
+        harness(slow).check_copies(&script, 12);
+    }
 }

@@ -52,11 +52,6 @@ impl Timers {
         self.timers.first().map(|t| t.time)
     }
 
-    /// All timers in the order in which they fire.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Timer> {
-        self.timers.iter()
-    }
-
     pub(crate) fn memory_size(&self) -> usize {
         self.timers.len() * 2 * size_of::<Timer>()
     }

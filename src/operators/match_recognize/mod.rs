@@ -74,14 +74,14 @@ pub struct MatchRecognize {
     earliest: i64,
     timer: Option<i64>,
     watermark: i64,
-    encoder: KeyEncoder,
+    encoder: Arc<KeyEncoder>,
     table: KeyTable,
     /// By key slot.
     partitions: Vec<Partition>,
     nfa: Nfa,
     conditions: Vec<Condition>,
     values: Vec<Compiled>,
-    codec: RowCodec,
+    codec: Arc<RowCodec>,
     slots: Slots,
     measures: Vec<Compiled>,
     /// Ends of WITHIN and the partitions in which a partial match ends then.
@@ -148,12 +148,12 @@ impl MatchRecognize {
             timer: None,
             watermark: i64::MIN,
             table: encoder.table(),
-            encoder,
+            encoder: Arc::new(encoder),
             partitions: Vec::new(),
             nfa: Nfa::new(pattern),
             conditions,
             values: pattern.values.iter().map(compile).collect::<Result<_>>()?,
-            codec: RowCodec::new(&value_types)?,
+            codec: Arc::new(RowCodec::new(&value_types)?),
             slots: Slots::new(pattern)?,
             measures: pattern
                 .measures
@@ -344,6 +344,7 @@ impl MatchRecognize {
     fn expire(&mut self, slot: u32, time: i64) -> Result<()> {
         let partition = &mut self.partitions[slot as usize];
         if self.nfa.expire(partition, time) {
+            self.table.touch(slot);
             self.nfa.release(partition, &mut self.found)?;
         }
         Ok(())
@@ -360,6 +361,18 @@ impl MatchRecognize {
                 self.expire(slot, time)?;
                 self.forget_empty(slot);
             }
+        }
+        Ok(())
+    }
+
+    /// No row comes any more.
+    fn end_all(&mut self) -> Result<()> {
+        let slots: Vec<u32> = self.table.slots().collect();
+        for slot in slots {
+            self.table.touch(slot);
+        }
+        for partition in &mut self.partitions {
+            self.nfa.end(partition, &mut self.found)?;
         }
         Ok(())
     }
@@ -432,9 +445,7 @@ impl Operator for MatchRecognize {
             }
             self.expire_all(watermark)?;
             if watermark == i64::MAX {
-                for partition in &mut self.partitions {
-                    self.nfa.end(partition, &mut self.found)?;
-                }
+                self.end_all()?;
             }
             self.give(out)?;
         }
@@ -473,14 +484,28 @@ impl Operator for MatchRecognize {
         if let Some(rows) = self.take_due(i64::MAX)? {
             self.match_rows(rows, out)?;
         }
-        for partition in &mut self.partitions {
-            self.nfa.end(partition, &mut self.found)?;
-        }
+        self.end_all()?;
         self.give(out)
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
-        self.save()
+        let slots = self.table.copy_all();
+        self.save(&slots)
+    }
+
+    fn track_changes(&mut self) {
+        if !self.spec.partition.is_empty() {
+            self.table.track_changes();
+        }
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let Some(changed) = self.table.take_changes(previous_durable) else {
+            return self.snapshot();
+        };
+        let mut snapshot = self.save(&changed.slots)?;
+        self.mark(&changed, &mut snapshot);
+        Ok(snapshot)
     }
 
     fn restore(&mut self, state: RestoreState) -> Result<()> {

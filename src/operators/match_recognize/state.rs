@@ -10,10 +10,11 @@ use super::MatchRecognize;
 use super::history::{Node, Row};
 use super::nfa::{Partial, Partition};
 use crate::error::{Error, Result};
-use crate::operators::last_rows::anonymous_batch;
-use crate::state::keys::EncodedKeys;
+use crate::operators::last_rows::{SNAPSHOT_ROWS, anonymous_batch};
+use crate::state::keyed_rows::keyed_rows;
+use crate::state::keys::{Changed, EncodedKeys};
 use crate::state::rows::EncodedRows;
-use crate::state::snapshot::{OperatorSnapshot, RestoreState};
+use crate::state::snapshot::{LazyBatch, OperatorSnapshot, RestoreState};
 
 /// Rows that wait: the key, then the row.
 const WAITING: &str = "waiting";
@@ -25,8 +26,97 @@ const NODES: &str = "nodes";
 /// Matches under way, in their order: key, last node or -1, whether complete.
 const MATCHES: &str = "matches";
 
+/// Matches on their way into a copy.
+#[derive(Default)]
+struct Copied {
+    rows: Vec<Arc<Row>>,
+    /// The rows among them, and the numbers of the lists.
+    known_rows: HashMap<u64, ()>,
+    nodes: HashMap<*const Node, i64>,
+    node_keys: Vec<u32>,
+    numbers: Vec<i64>,
+    befores: Vec<i64>,
+    sequences: Vec<i64>,
+    variables: Vec<i32>,
+    match_keys: Vec<u32>,
+    lasts: Vec<i64>,
+    complete: Vec<bool>,
+}
+
+impl Copied {
+    fn add(&mut self, slot: u32, partition: &Partition) {
+        let partials = partition.partials.0.iter().map(|p| (p, false));
+        let completed = partition.completed.0.iter().map(|p| (p, true));
+        for (partial, is_complete) in partials.chain(completed) {
+            self.match_keys.push(slot);
+            self.complete.push(is_complete);
+            let last = match &partial.last {
+                Some(last) => self.add_list(slot, last),
+                None => -1,
+            };
+            self.lasts.push(last);
+        }
+    }
+
+    /// Adds what is not known of a list. Answers the number of its last node.
+    fn add_list(&mut self, slot: u32, last: &Arc<Node>) -> i64 {
+        let known = |node: &&Node| !self.nodes.contains_key(&std::ptr::from_ref(*node));
+        let fresh: Vec<&Node> = last.backwards().take_while(known).collect();
+        for node in fresh.into_iter().rev() {
+            let number = i64::try_from(self.nodes.len()).unwrap_or(i64::MAX);
+            let before = node.before.as_ref();
+            let before = before.map_or(-1, |b| self.nodes[&Arc::as_ptr(b)]);
+            self.nodes.insert(std::ptr::from_ref(node), number);
+            self.node_keys.push(slot);
+            self.numbers.push(number);
+            self.befores.push(before);
+            self.sequences.push(as_i64(node.row.sequence));
+            let variable = i32::try_from(node.variable).unwrap_or(i32::MAX);
+            self.variables.push(variable);
+            if self.known_rows.insert(node.row.sequence, ()).is_none() {
+                self.rows.push(Arc::clone(&node.row));
+            }
+        }
+        self.nodes[&Arc::as_ptr(last)]
+    }
+
+    fn hand_over(self, operator: &MatchRecognize, snapshot: &mut OperatorSnapshot) {
+        if self.match_keys.is_empty() {
+            return;
+        }
+        let width = operator.spec.partition.len();
+        let keyed = |keys: &[u32], columns: Vec<ArrayRef>| {
+            let columns = columns.into_iter().enumerate();
+            let columns = columns.map(|(i, column)| (format!("c{i}"), column));
+            let keys = operator.table.copy_keys(keys);
+            keyed_rows(&operator.encoder, keys, columns.collect())
+        };
+        if !self.rows.is_empty() {
+            let (rows, codec) = (self.rows, Arc::clone(&operator.codec));
+            let make = move || {
+                let mut columns = codec.decode(rows.iter().map(|row| &*row.bytes))?;
+                columns.push(longs(rows.iter().map(|row| as_i64(row.sequence))));
+                columns.push(longs(rows.iter().map(|row| row.time)));
+                anonymous_batch(columns, rows.len())
+            };
+            snapshot.add_lazy(ROWS, width, LazyBatch::new(make));
+            let variables = Arc::new(Int32Array::from(self.variables));
+            let columns =
+                [self.numbers, self.befores, self.sequences].map(|c| longs(c.into_iter()));
+            let columns = columns.into_iter().chain([variables as ArrayRef]).collect();
+            snapshot.add_lazy(NODES, width, keyed(&self.node_keys, columns));
+        }
+        let columns: Vec<ArrayRef> = vec![
+            longs(self.lasts.into_iter()),
+            Arc::new(BooleanArray::from(self.complete)),
+        ];
+        snapshot.add_lazy(MATCHES, width, keyed(&self.match_keys, columns));
+    }
+}
+
 impl MatchRecognize {
-    pub(super) fn save(&self) -> Result<OperatorSnapshot> {
+    /// Copies the rows that wait, and the matches of the partitions of `slots`.
+    pub(super) fn save(&self, slots: &[u32]) -> Result<OperatorSnapshot> {
         let width = self.spec.partition.len();
         let mut snapshot = OperatorSnapshot {
             watermark: self.rowtime.map(|_| self.watermark),
@@ -37,63 +127,29 @@ impl MatchRecognize {
             let columns = keys.chain(batch.columns()).cloned().collect();
             snapshot.add(WAITING, width, anonymous_batch(columns, batch.num_rows())?);
         }
-        let mut rows: Vec<Arc<Row>> = Vec::new();
-        let mut row_numbers: HashMap<u64, ()> = HashMap::new();
-        let mut nodes: HashMap<*const Node, i64> = HashMap::new();
-        let (mut node_keys, mut node_columns) =
-            (Vec::new(), (Vec::new(), Vec::new(), Vec::new(), Vec::new()));
-        let (mut match_keys, mut lasts, mut complete) = (Vec::new(), Vec::new(), Vec::new());
-        for slot in self.table.slots() {
-            let Some(partition) = self.partitions.get(slot as usize) else {
-                continue;
-            };
-            let partials = partition.partials.0.iter().map(|p| (p, false));
-            let completed = partition.completed.0.iter().map(|p| (p, true));
-            for (partial, is_complete) in partials.chain(completed) {
-                match_keys.push(slot);
-                complete.push(is_complete);
-                let Some(last) = &partial.last else {
-                    lasts.push(-1);
-                    continue;
-                };
-                let known = |node: &&Node| !nodes.contains_key(&std::ptr::from_ref(*node));
-                let fresh: Vec<&Node> = last.backwards().take_while(known).collect();
-                for node in fresh.into_iter().rev() {
-                    let number = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
-                    let before = node.before.as_ref().map_or(-1, |b| nodes[&Arc::as_ptr(b)]);
-                    nodes.insert(std::ptr::from_ref(node), number);
-                    node_keys.push(slot);
-                    node_columns.0.push(number);
-                    node_columns.1.push(before);
-                    node_columns.2.push(as_i64(node.row.sequence));
-                    node_columns
-                        .3
-                        .push(i32::try_from(node.variable).unwrap_or(i32::MAX));
-                    if row_numbers.insert(node.row.sequence, ()).is_none() {
-                        rows.push(Arc::clone(&node.row));
-                    }
-                }
-                lasts.push(nodes[&Arc::as_ptr(last)]);
+        let mut copied = Copied::default();
+        for slot in slots {
+            if let Some(partition) = self.partitions.get(*slot as usize) {
+                copied.add(*slot, partition);
+            }
+            if copied.match_keys.len() >= SNAPSHOT_ROWS {
+                std::mem::take(&mut copied).hand_over(self, &mut snapshot);
             }
         }
-        let mut columns = self.codec.decode(rows.iter().map(|row| &*row.bytes))?;
-        columns.push(longs(rows.iter().map(|row| as_i64(row.sequence))));
-        columns.push(longs(rows.iter().map(|row| row.time)));
-        snapshot.add(ROWS, width, anonymous_batch(columns, rows.len())?);
-        let count = node_keys.len();
-        let mut columns = self.table.decode(&self.encoder, node_keys)?;
-        let (numbers, befores, sequences, variables) = node_columns;
-        columns.push(longs(numbers.into_iter()));
-        columns.push(longs(befores.into_iter()));
-        columns.push(longs(sequences.into_iter()));
-        columns.push(Arc::new(Int32Array::from(variables)));
-        snapshot.add(NODES, width, anonymous_batch(columns, count)?);
-        let count = match_keys.len();
-        let mut columns = self.table.decode(&self.encoder, match_keys)?;
-        columns.push(longs(lasts.into_iter()));
-        columns.push(Arc::new(BooleanArray::from(complete)));
-        snapshot.add(MATCHES, width, anonymous_batch(columns, count)?);
+        copied.hand_over(self, &mut snapshot);
         Ok(snapshot)
+    }
+
+    /// Makes the tables of matches such of changes.
+    pub(super) fn mark(&self, changed: &Changed, snapshot: &mut OperatorSnapshot) {
+        let (table, encoder) = (&self.table, &self.encoder);
+        let has_no_rows = |slot: u32| self.partitions[slot as usize].is_empty();
+        changed.mark(snapshot, ROWS, table, encoder, has_no_rows);
+        changed.mark(snapshot, NODES, table, encoder, has_no_rows);
+        changed.mark(snapshot, MATCHES, table, encoder, |slot| {
+            let partition = &self.partitions[slot as usize];
+            partition.partials.0.is_empty() && partition.completed.0.is_empty()
+        });
     }
 
     pub(super) fn load(&mut self, state: &RestoreState) -> Result<()> {

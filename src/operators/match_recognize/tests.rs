@@ -6,7 +6,7 @@ use datafusion::common::ScalarValue;
 
 use super::*;
 use crate::expr::{CompareOp, Expr, ExprKind};
-use crate::operators::testing::{Harness, schema};
+use crate::operators::testing::{Harness, random_events, schema};
 use crate::plan::logical::SortKey;
 use crate::plan::match_recognize::{
     MatchSlot, MatchText, PatternVariable, SkipStrategy, SlotFunction,
@@ -130,4 +130,25 @@ fn shown(rows: &str) -> String {
         format!("{kind}[{}]", values.replace('|', ", "))
     };
     rows.lines().map(row).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn no_match_is_lost_by_copies_of_changes() {
+    for (skip, within_ms) in [
+        (SkipStrategy::PastLastRow, None),
+        (SkipStrategy::ToNextRow, Some(2500)),
+    ] {
+        let spec = spec(skip, within_ms);
+        let harness = Harness::new(COLUMNS, OUTPUT, move |context| {
+            MatchRecognize::new(&spec, context)
+        });
+        for seed in 0..3 {
+            let mut id = 0;
+            let script = random_events(seed, 120, |dice, time| {
+                id += 1;
+                format!("+I|k{}|{id}|{}|{time}", dice.below(5), dice.below(20))
+            });
+            harness.check_copies(&script, 12);
+        }
+    }
 }

@@ -206,6 +206,12 @@ impl Lags {
         Ok((owners, self.store.decode(&self.codec, ids)?))
     }
 
+    /// Whether rows of a partition are kept.
+    pub(super) fn has_rows(&self, key: u32) -> bool {
+        let history = self.history.get(key as usize);
+        history.is_some_and(|history| !history.is_empty())
+    }
+
     /// Takes kept rows up again.
     pub(super) fn load(&mut self, keys: &[u32], columns: &[ArrayRef]) -> Result<()> {
         check_columns(columns, &self.types)?;

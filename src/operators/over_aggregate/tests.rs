@@ -1,6 +1,6 @@
 use super::*;
 use crate::functions::Arg;
-use crate::operators::testing::{Harness, schema};
+use crate::operators::testing::{Harness, random_events, schema};
 
 /// A call `SUM(v)`, `ROW_NUMBER` or `LAG(v, 2)`.
 fn call(input: &Schema, text: &str) -> OverCall {
@@ -718,4 +718,25 @@ fn a_frame_of_rows_follows_the_table() {
          -U[4, 15, 8, 9]
          +U[4, 15, 8, 8]",
     );
+}
+
+#[test]
+fn no_row_is_lost_by_copies_of_changes() {
+    let columns = "k STRING, v INT, ts TIMESTAMP(3) *ROWTIME*";
+    let frames: [(OverFrame, &[&str], &str); 4] = [
+        (OverFrame::Rows(Some(2)), &["SUM(v)"], "s INT"),
+        (OverFrame::Range(Some(1500)), &["SUM(v)"], "s INT"),
+        (RANGE, &["SUM(v)", "LAG(v, 2)"], "s INT, l INT"),
+        (ROWS, &["SUM(v)", "ROW_NUMBER"], "s INT, r BIGINT"),
+    ];
+    for (frame, calls, results) in frames {
+        let order = OverOrder::Rowtime(2);
+        let harness = harness(columns, vec![0], order, frame, calls, results);
+        for seed in 0..3 {
+            let script = random_events(seed, 120, |dice, time| {
+                format!("+I|k{}|{}|{time}", dice.below(6), dice.below(9))
+            });
+            harness.check_copies(&script, 12);
+        }
+    }
 }

@@ -1,9 +1,11 @@
 //! Rows in the order of time.
 
+mod copy;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Int64Array, NullArray, RecordBatch, UInt64Array};
+use arrow::array::{ArrayRef, NullArray, RecordBatch, UInt64Array};
 use arrow::compute::{interleave, take};
 use arrow::datatypes::SchemaRef;
 
@@ -13,12 +15,11 @@ use crate::aggregates::{AggregateCall, AggregateSet, SetInput};
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::expiry::Expiry;
-use crate::operators::last_rows::{anonymous_batch, leading_numbers};
 use crate::operators::time::{rowtime, rowtimes};
 use crate::operators::{Operator, OperatorContext, StateSize};
 use crate::runtime::output::Output;
 use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable};
-use crate::state::rows::{EncodedRows, RowCodec, RowId, RowStore, check_columns};
+use crate::state::rows::{EncodedRows, RowCodec, RowId, RowStore};
 use crate::state::snapshot::{OperatorSnapshot, RestoreState};
 use crate::types::DataType;
 
@@ -32,15 +33,16 @@ pub(super) struct TimedOver {
     types: Vec<DataType>,
     /// The columns that aggregates read.
     read: Vec<usize>,
-    encoder: KeyEncoder,
+    encoder: Arc<KeyEncoder>,
     table: KeyTable,
     /// By partition.
     partitions: Vec<Partition>,
     set: AggregateSet,
     lags: Lags,
-    codec: RowCodec,
+    codec: Arc<RowCodec>,
     store: RowStore,
-    /// Rows that wait, by time: partition and row, in the order of their arrival.
+    /// Rows that wait, by time: partition and row, in the order of their arrival. Rows of one time go
+    /// together, so the place of one stays the same.
     waiting: BTreeMap<i64, Vec<(u32, RowId)>>,
     /// When to look whether a partition can be forgotten.
     cleanups: BTreeSet<(i64, u32)>,
@@ -62,8 +64,8 @@ struct Partition {
     frame: VecDeque<(i64, RowId)>,
     /// Rows are late up to this time.
     done: i64,
-    /// When everything can be forgotten.
-    cleanup: Option<i64>,
+    /// When to look whether everything can be forgotten: at the last of these times it can.
+    cleanups: VecDeque<i64>,
     /// Rows that wait.
     waiting: usize,
     /// Whether aggregates hold anything.
@@ -75,7 +77,7 @@ impl Default for Partition {
         Self {
             frame: VecDeque::new(),
             done: i64::MIN,
-            cleanup: None,
+            cleanups: VecDeque::new(),
             waiting: 0,
             used: false,
         }
@@ -120,11 +122,11 @@ impl TimedOver {
             partition_by: spec.partition_by.clone(),
             read: columns_read(&calls),
             table: encoder.table(),
-            encoder,
+            encoder: Arc::new(encoder),
             partitions: Vec::new(),
             set: AggregateSet::new(&calls, bounded)?,
             lags,
-            codec: RowCodec::new(&types)?,
+            codec: Arc::new(RowCodec::new(&types)?),
             types,
             store: RowStore::default(),
             waiting: BTreeMap::new(),
@@ -176,9 +178,13 @@ impl TimedOver {
         if let OverFrame::Range(Some(preceding)) = self.frame {
             // As in Flink: a partition without new rows is forgotten after the frame and a half.
             let at_least = time.saturating_add(preceding).saturating_add(1);
-            if partition.cleanup.is_none_or(|cleanup| cleanup < at_least) {
+            if partition
+                .cleanups
+                .back()
+                .is_none_or(|last| *last < at_least)
+            {
                 let cleanup = at_least.saturating_add(preceding / 2);
-                partition.cleanup = Some(cleanup);
+                partition.cleanups.push_back(cleanup);
                 self.cleanups.insert((cleanup, key));
             }
         }
@@ -223,6 +229,7 @@ impl TimedOver {
                 order.push(*key);
                 order.len() - 1
             });
+            self.table.touch(*key);
             let partition = &mut self.partitions[*key as usize];
             partition.waiting -= 1;
             partition.done = time;
@@ -255,11 +262,13 @@ impl TimedOver {
                     if !self.table.is_live(key) {
                         continue;
                     }
+                    self.table.touch(key);
                     let partition = &mut self.partitions[key as usize];
-                    if partition.cleanup.is_some_and(|cleanup| cleanup <= time) {
+                    if partition.cleanups.back().is_some_and(|last| *last <= time) {
                         self.emit(&mut due, out)?;
                         self.forget(key);
                     } else {
+                        partition.cleanups.pop_front();
                         partition.done = time;
                     }
                 }
@@ -537,114 +546,27 @@ impl Operator for TimedOver {
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
-        let mut snapshot = OperatorSnapshot {
-            watermark: Some(self.watermark),
-            ..OperatorSnapshot::default()
+        let slots = self.table.copy_all();
+        self.copy(&slots)
+    }
+
+    fn track_changes(&mut self) {
+        if !self.partition_by.is_empty() {
+            self.table.track_changes();
+        }
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let Some(changed) = self.table.take_changes(previous_durable) else {
+            return self.snapshot();
         };
-        let key_count = self.partition_by.len();
-        let live: Vec<u32> = self.table.slots().collect();
-        let partition = |key: &u32| &self.partitions[*key as usize];
-        let mut columns = self.table.decode(&self.encoder, live.iter().copied())?;
-        let done = live.iter().map(|key| partition(key).done);
-        columns.push(Arc::new(Int64Array::from_iter_values(done)));
-        let cleanup: Int64Array = live.iter().map(|key| partition(key).cleanup).collect();
-        columns.push(Arc::new(cleanup));
-        let used = live.iter().map(|key| i64::from(partition(key).used));
-        columns.push(Arc::new(Int64Array::from_iter_values(used)));
-        columns.push(self.expiry.save(&live));
-        columns.extend(self.set.save(&live)?);
-        snapshot.add(
-            "partitions",
-            key_count,
-            anonymous_batch(columns, live.len())?,
-        );
-
-        let frames = live.iter().flat_map(|key| {
-            let rows = partition(key).frame.iter();
-            rows.map(|(time, id)| (*key, *time, *id))
-        });
-        let frames = self.saved_rows(frames)?;
-        snapshot.add("frames", key_count, frames);
-        let waiting = self
-            .waiting
-            .iter()
-            .flat_map(|(time, rows)| rows.iter().map(|(key, id)| (*key, *time, *id)));
-        let waiting = self.saved_rows(waiting)?;
-        snapshot.add("waiting", key_count, waiting);
-
-        let cleanups: Vec<_> = self
-            .cleanups
-            .iter()
-            .filter(|(_, key)| self.table.is_live(*key))
-            .collect();
-        let keys = cleanups.iter().map(|(_, key)| *key);
-        let mut columns = self.table.decode(&self.encoder, keys)?;
-        let times = cleanups.iter().map(|(time, _)| *time);
-        columns.push(Arc::new(Int64Array::from_iter_values(times)));
-        snapshot.add(
-            "cleanups",
-            key_count,
-            anonymous_batch(columns, cleanups.len())?,
-        );
-
-        let (keys, rows) = self.lags.save(&live)?;
-        let len = keys.len();
-        let mut columns = self.table.decode(&self.encoder, keys)?;
-        columns.extend(rows);
-        snapshot.add("history", key_count, anonymous_batch(columns, len)?);
+        let mut snapshot = self.copy(&changed.slots)?;
+        self.mark(&changed, &mut snapshot);
         Ok(snapshot)
     }
 
     fn restore(&mut self, state: RestoreState) -> Result<()> {
-        self.watermark = state.watermark.unwrap_or(i64::MIN);
-        let key_count = self.partition_by.len();
-        for batch in state.batches("partitions") {
-            let (keys, rest) = batch.columns().split_at(key_count);
-            let ([done, cleanup, used, written], saved) = leading_numbers::<4>(rest)?;
-            self.intern(keys, batch.num_rows())?;
-            for (i, key) in self.slots.iter().enumerate() {
-                let partition = &mut self.partitions[*key as usize];
-                partition.done = done.value(i);
-                partition.cleanup = cleanup.is_valid(i).then(|| cleanup.value(i));
-                partition.used = used.value(i) == 1;
-            }
-            self.expiry.load(&self.slots, written);
-            self.set.load(&self.slots, saved)?;
-        }
-        for (table, waits) in [("frames", false), ("waiting", true)] {
-            for batch in state.batches(table) {
-                let (keys, rest) = batch.columns().split_at(key_count);
-                let ([times], rows) = leading_numbers::<1>(rest)?;
-                check_columns(rows, &self.types)?;
-                self.intern(keys, batch.num_rows())?;
-                self.codec
-                    .encode(rows, batch.num_rows(), &mut self.encoded)?;
-                for (i, key) in self.slots.iter().enumerate() {
-                    let id = self.store.insert(self.encoded.bytes(i));
-                    let (time, partition) = (times.value(i), &mut self.partitions[*key as usize]);
-                    if waits {
-                        partition.waiting += 1;
-                        self.waiting.entry(time).or_default().push((*key, id));
-                    } else {
-                        partition.frame.push_back((time, id));
-                    }
-                }
-            }
-        }
-        for batch in state.batches("cleanups") {
-            let (keys, rest) = batch.columns().split_at(key_count);
-            let ([times], _) = leading_numbers::<1>(rest)?;
-            self.intern(keys, batch.num_rows())?;
-            for (i, key) in self.slots.iter().enumerate() {
-                self.cleanups.insert((times.value(i), *key));
-            }
-        }
-        for batch in state.batches("history") {
-            let (keys, rows) = batch.columns().split_at(key_count);
-            self.intern(keys, batch.num_rows())?;
-            self.lags.load(&self.slots, rows)?;
-        }
-        Ok(())
+        self.take_up(&state)
     }
 
     fn state_size(&self) -> StateSize {
@@ -657,22 +579,5 @@ impl Operator for TimedOver {
                 + self.partitions.capacity() * size_of::<Partition>()
                 + self.store.len() * size_of::<(i64, RowId)>(),
         }
-    }
-}
-
-impl TimedOver {
-    /// Rows of partitions with their times, as a table of state.
-    fn saved_rows(&self, rows: impl Iterator<Item = (u32, i64, RowId)>) -> Result<RecordBatch> {
-        let (mut keys, mut times, mut ids) = (Vec::new(), Vec::new(), Vec::new());
-        for (key, time, id) in rows {
-            keys.push(key);
-            times.push(time);
-            ids.push(id);
-        }
-        let len = ids.len();
-        let mut columns = self.table.decode(&self.encoder, keys)?;
-        columns.push(Arc::new(Int64Array::from(times)));
-        columns.extend(self.store.decode(&self.codec, ids)?);
-        anonymous_batch(columns, len)
     }
 }

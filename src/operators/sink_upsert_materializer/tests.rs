@@ -1,5 +1,5 @@
 use super::*;
-use crate::operators::testing::{Harness, schema};
+use crate::operators::testing::{Harness, random_events, schema};
 
 const COLUMNS: &str = "tag STRING NOT NULL, id INT";
 
@@ -102,4 +102,18 @@ fn a_second_row_ends_the_job() {
          +I[y, 2]
          ERROR Primary key constraint violation: multiple distinct records with the same primary key detected. Conflicting key: [tag=x]. Use ON CONFLICT DO NOTHING to keep the first record.",
     );
+}
+
+#[test]
+fn no_row_is_lost_by_copies_of_changes() {
+    for seed in 0..3 {
+        let script = random_events(seed, 120, |dice, _| {
+            let kind = ["+I", "-D", "-U", "+U"][usize::try_from(dice.below(4)).unwrap()];
+            format!("{kind}|t{}|{}", dice.below(6), dice.below(5))
+        });
+        for upsert_key in [None, Some(vec![1])] {
+            deduplicate(upsert_key).check_copies(&script, 12);
+        }
+        compacting(ConflictStrategy::Nothing).check_copies(&script, 12);
+    }
 }

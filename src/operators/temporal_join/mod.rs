@@ -15,7 +15,7 @@ use arrow::array::RecordBatch;
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::SchemaRef;
 
-use self::state::{KeyState, LeftRow, Side, Version};
+use self::state::{Due, KeyState, LeftRow, Side, Version};
 use super::join::JoinType;
 use super::join::changes::{Changes, NONE, gather_column};
 use super::join::condition::{JoinCondition, LEFT};
@@ -162,9 +162,9 @@ impl TemporalJoin {
     /// Sets the key's timer to `time`, unless it fires earlier already.
     fn set_timer(&mut self, slot: u32, time: i64) {
         let state = &mut self.states[slot as usize];
-        if state.timer.is_none_or(|timer| timer > time) {
-            state.timer = Some(time);
-            self.timers.set(time, slot, 0);
+        if state.timer.is_none_or(|timer| timer.time > time) {
+            let number = self.timers.set(time, slot, 0);
+            state.timer = Some(Due { time, number });
         }
     }
 
@@ -177,15 +177,17 @@ impl TemporalJoin {
         }
         let now = self.context.clock.now_ms();
         let state = &mut self.states[slot as usize];
-        if state.cleanup.is_none_or(|at| now.saturating_add(ttl) > at) {
-            let at = now.saturating_add(ttl).saturating_add(ttl / 2);
-            state.cleanup = Some(at);
-            self.cleanups.set(at, slot, 0);
+        let is_early = |due: Due| now.saturating_add(ttl) > due.time;
+        if state.cleanup.is_none_or(is_early) {
+            let time = now.saturating_add(ttl).saturating_add(ttl / 2);
+            let number = self.cleanups.set(time, slot, 0);
+            state.cleanup = Some(Due { time, number });
         }
     }
 
     /// The watermark has passed rows of the key: its left rows come out, old versions go.
     fn fire(&mut self, slot: u32, out: &mut Output<'_>) -> Result<()> {
+        self.keys.table.touch(slot);
         let state = &mut self.states[slot as usize];
         state.timer = None;
         let watermark = self.watermark;
@@ -274,10 +276,11 @@ impl TemporalJoin {
     fn add_left(&mut self, batch: &ChangeBatch) -> Result<()> {
         let unmatchable = self.intern(LEFT, batch.rows())?;
         let times = rowtimes(batch.rows(), self.spec.left.time)?.clone();
+        let mut dropped = Vec::new();
         for (i, kind) in batch.kinds().enumerate() {
             let slot = self.keys.slots[i];
             let Some(time) = rowtime(&times, i, &self.context.metrics) else {
-                self.release_if_vacant(slot);
+                dropped.push(slot);
                 continue;
             };
             let RowId(id) = self.left.rows.insert(self.rows.get(i));
@@ -290,18 +293,20 @@ impl TemporalJoin {
             self.set_timer(slot, time);
             self.put_off_cleanup(slot);
         }
+        self.release_vacant(dropped);
         Ok(())
     }
 
     fn add_right(&mut self, batch: &ChangeBatch) -> Result<()> {
         let unmatchable = self.intern(1, batch.rows())?;
         let times = rowtimes(batch.rows(), self.spec.right.time)?.clone();
+        let mut dropped = Vec::new();
         for (i, kind) in batch.kinds().enumerate() {
             let slot = self.keys.slots[i];
             let time = rowtime(&times, i, &self.context.metrics);
             let matchable = !unmatchable.as_ref().is_some_and(|u| u.value(i));
             let Some(time) = time.filter(|_| matchable) else {
-                self.release_if_vacant(slot);
+                dropped.push(slot);
                 continue;
             };
             let RowId(id) = self.right.rows.insert(self.rows.get(i));
@@ -318,12 +323,16 @@ impl TemporalJoin {
             self.set_timer(slot, time);
             self.put_off_cleanup(slot);
         }
+        self.release_vacant(dropped);
         Ok(())
     }
 
-    fn release_if_vacant(&mut self, slot: u32) {
-        if self.states[slot as usize].is_vacant() {
-            self.keys.release(slot);
+    /// Forgets the keys of rows that were dropped, unless a later row of the batch needs them.
+    fn release_vacant(&mut self, slots: Vec<u32>) {
+        for slot in slots {
+            if self.states[slot as usize].is_vacant() {
+                self.keys.release(slot);
+            }
         }
     }
 }
@@ -339,7 +348,7 @@ impl Operator for TemporalJoin {
     fn watermark(&mut self, watermark: i64, out: &mut Output<'_>) -> Result<()> {
         self.watermark = watermark;
         while let Some(Timer { time, slot, .. }) = self.timers.pop_until(watermark) {
-            if self.states[slot as usize].timer == Some(time) {
+            if Due::is_at(self.states[slot as usize].timer, time) {
                 self.fire(slot, out)?;
             }
         }
@@ -354,7 +363,7 @@ impl Operator for TemporalJoin {
     fn processing_time(&mut self, now_ms: i64, _: &mut Output<'_>) -> Result<()> {
         while let Some(Timer { time, slot, .. }) = self.cleanups.pop_until(now_ms) {
             let state = &mut self.states[slot as usize];
-            if state.cleanup != Some(time) {
+            if !Due::is_at(state.cleanup, time) {
                 continue;
             }
             let state = std::mem::take(state);
@@ -370,7 +379,23 @@ impl Operator for TemporalJoin {
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
-        snapshot::save(self)
+        let slots = self.keys.table.copy_all();
+        Ok(snapshot::save(self, &slots))
+    }
+
+    fn track_changes(&mut self) {
+        if self.keys.len() > 0 {
+            self.keys.table.track_changes();
+        }
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let Some(changed) = self.keys.table.take_changes(previous_durable) else {
+            return self.snapshot();
+        };
+        let mut snapshot = snapshot::save(self, &changed.slots);
+        snapshot::mark(self, &changed, &mut snapshot);
+        Ok(snapshot)
     }
 
     fn restore(&mut self, state: RestoreState) -> Result<()> {

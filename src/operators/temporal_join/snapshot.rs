@@ -3,106 +3,143 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, AsArray, BooleanArray, Int8Array, Int64Array, RecordBatch, UInt32Array, UInt64Array,
+    ArrayRef, AsArray, BooleanArray, Int8Array, Int64Array, UInt32Array, UInt64Array,
 };
 use arrow::datatypes::{Int64Type, UInt32Type, UInt64Type};
 
-use super::state::{LeftRow, Version};
+use super::state::{Due, LeftRow, Side, Version};
 use super::{LEFT, TemporalJoin};
 use crate::error::Result;
 use crate::operators::changes::column_kinds;
+use crate::operators::join::keys::JoinKeys;
 use crate::operators::join::tables::{ROWS, numbers, row_table, split_table, wrong_columns};
 use crate::operators::join::timers::Timer;
+use crate::state::keyed_rows::keyed_rows;
+use crate::state::keys::{Changed, KeyBytes};
 use crate::state::rows::RowId;
-use crate::state::snapshot::{OperatorSnapshot, RestoreState};
+use crate::state::snapshot::{LazyBatch, OperatorSnapshot, RestoreState};
 
-pub(super) fn save(join: &TemporalJoin) -> Result<OperatorSnapshot> {
+const LEFT_ROWS: &str = "left";
+const VERSIONS: &str = "right";
+const TIMERS: &str = "timers";
+
+/// Copies what is known of the join keys of `slots`.
+pub(super) fn save(join: &TemporalJoin, slots: &[u32]) -> OperatorSnapshot {
     let mut snapshot = OperatorSnapshot {
         watermark: (join.watermark > i64::MIN).then_some(join.watermark),
         ..OperatorSnapshot::default()
     };
-    let keys = join.keys.len();
     let (mut left, mut right) = (Vec::new(), Vec::new());
-    for slot in join.keys.table.slots() {
-        let state = &join.states[slot as usize];
+    for slot in slots {
+        let state = &join.states[*slot as usize];
         left.extend_from_slice(&state.left);
         right.extend_from_slice(&state.right);
         if left.len() >= ROWS {
-            snapshot.add("left", keys, left_table(join, &left)?);
-            left.clear();
+            copy_left(join, std::mem::take(&mut left), &mut snapshot);
         }
         if right.len() >= ROWS {
-            snapshot.add("right", keys, right_table(join, &right)?);
-            right.clear();
+            copy_right(join, std::mem::take(&mut right), &mut snapshot);
         }
     }
-    snapshot.add("left", keys, left_table(join, &left)?);
-    snapshot.add("right", keys, right_table(join, &right)?);
-    snapshot.add("timers", keys, timers(join)?);
-    Ok(snapshot)
+    copy_left(join, left, &mut snapshot);
+    copy_right(join, right, &mut snapshot);
+    for slots in slots.chunks(ROWS) {
+        copy_timers(join, slots, &mut snapshot);
+    }
+    snapshot
 }
 
-fn left_table(join: &TemporalJoin, rows: &[LeftRow]) -> Result<RecordBatch> {
-    let bytes: Vec<_> = rows
-        .iter()
-        .map(|row| join.left.rows.get(RowId(row.id)))
-        .collect();
-    let columns = join.left.codec.decode(&bytes)?;
-    let kinds = rows.iter().map(|row| row.kind as i8);
-    let matchable = rows.iter().map(|row| Some(row.matchable));
-    let meta: Vec<(&str, ArrayRef)> = vec![
-        (
-            "time",
-            Arc::new(rows.iter().map(|row| row.time).collect::<Int64Array>()),
-        ),
-        ("kind", Arc::new(kinds.collect::<Int8Array>())),
-        ("matchable", Arc::new(matchable.collect::<BooleanArray>())),
-    ];
-    let input = &join.spec.left;
-    row_table(&input.schema, &input.keys, &columns, meta)
+/// Makes the tables of `snapshot` such of changes.
+pub(super) fn mark(join: &TemporalJoin, changed: &Changed, snapshot: &mut OperatorSnapshot) {
+    let JoinKeys { table, encoder, .. } = &join.keys;
+    let state = |slot: u32| &join.states[slot as usize];
+    changed.mark(snapshot, LEFT_ROWS, table, encoder, |s| {
+        state(s).left.is_empty()
+    });
+    changed.mark(snapshot, VERSIONS, table, encoder, |s| {
+        state(s).right.is_empty()
+    });
+    changed.mark(snapshot, TIMERS, table, encoder, |s| {
+        state(s).timer.is_none() && state(s).cleanup.is_none()
+    });
 }
 
-fn right_table(join: &TemporalJoin, versions: &[Version]) -> Result<RecordBatch> {
-    let bytes: Vec<_> = versions
-        .iter()
-        .map(|version| join.right.rows.get(RowId(version.id)))
-        .collect();
-    let columns = join.right.codec.decode(&bytes)?;
-    let times = versions.iter().map(|version| version.time);
-    let present = versions.iter().map(|version| Some(version.present));
-    let meta: Vec<(&str, ArrayRef)> = vec![
-        ("time", Arc::new(times.collect::<Int64Array>())),
-        ("present", Arc::new(present.collect::<BooleanArray>())),
-    ];
-    let input = &join.spec.right;
-    row_table(&input.schema, &input.keys, &columns, meta)
+/// The bytes of rows.
+fn bytes(side: &Side, ids: impl Iterator<Item = u32>) -> KeyBytes {
+    let mut bytes = KeyBytes::default();
+    for id in ids {
+        bytes.push(side.rows.get(RowId(id)));
+    }
+    bytes
 }
 
-/// The timers that are set: join key, whether it is one of processing time, time and number.
-fn timers(join: &TemporalJoin) -> Result<RecordBatch> {
-    let due = join
-        .timers
-        .iter()
-        .filter(|t| join.states[t.slot as usize].timer == Some(t.time))
-        .map(|t| (0, t));
-    let cleanups = join
-        .cleanups
-        .iter()
-        .filter(|t| join.states[t.slot as usize].cleanup == Some(t.time))
-        .map(|t| (1, t));
-    let set: Vec<(u32, &Timer)> = due.chain(cleanups).collect();
-    let slots = set.iter().map(|(_, t)| t.slot);
-    let keys = join.keys.table.decode(&join.keys.encoder, slots)?;
-    let which = set.iter().map(|(which, _)| *which);
-    let times = set.iter().map(|(_, t)| t.time);
-    let numbers = set.iter().map(|(_, t)| t.number);
-    let meta: Vec<(&str, ArrayRef)> = vec![
-        ("cleanup", Arc::new(which.collect::<UInt32Array>())),
-        ("time", Arc::new(times.collect::<Int64Array>())),
-        ("number", Arc::new(numbers.collect::<UInt64Array>())),
+fn copy_left(join: &TemporalJoin, rows: Vec<LeftRow>, snapshot: &mut OperatorSnapshot) {
+    if rows.is_empty() {
+        return;
+    }
+    let bytes = bytes(&join.left, rows.iter().map(|row| row.id));
+    let codec = Arc::clone(&join.left.codec);
+    let input = join.spec.left.clone();
+    let make = move || {
+        let columns = codec.decode(&bytes.iter().collect::<Vec<_>>())?;
+        let times = rows.iter().map(|row| row.time);
+        let kinds = rows.iter().map(|row| row.kind as i8);
+        let matchable = rows.iter().map(|row| Some(row.matchable));
+        let meta: Vec<(&str, ArrayRef)> = vec![
+            ("time", Arc::new(times.collect::<Int64Array>())),
+            ("kind", Arc::new(kinds.collect::<Int8Array>())),
+            ("matchable", Arc::new(matchable.collect::<BooleanArray>())),
+        ];
+        row_table(&input.schema, &input.keys, &columns, meta)
+    };
+    snapshot.add_lazy(LEFT_ROWS, join.keys.len(), LazyBatch::new(make));
+}
+
+fn copy_right(join: &TemporalJoin, versions: Vec<Version>, snapshot: &mut OperatorSnapshot) {
+    if versions.is_empty() {
+        return;
+    }
+    let bytes = bytes(&join.right, versions.iter().map(|version| version.id));
+    let codec = Arc::clone(&join.right.codec);
+    let input = join.spec.right.clone();
+    let make = move || {
+        let columns = codec.decode(&bytes.iter().collect::<Vec<_>>())?;
+        let times = versions.iter().map(|version| version.time);
+        let present = versions.iter().map(|version| Some(version.present));
+        let meta: Vec<(&str, ArrayRef)> = vec![
+            ("time", Arc::new(times.collect::<Int64Array>())),
+            ("present", Arc::new(present.collect::<BooleanArray>())),
+        ];
+        row_table(&input.schema, &input.keys, &columns, meta)
+    };
+    snapshot.add_lazy(VERSIONS, join.keys.len(), LazyBatch::new(make));
+}
+
+/// Copies the timers of join keys: the key, whether it is one of processing time, time and number.
+fn copy_timers(join: &TemporalJoin, slots: &[u32], snapshot: &mut OperatorSnapshot) {
+    let mut keys = KeyBytes::default();
+    let (mut cleanup, mut times, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+    for slot in slots {
+        let state = &join.states[*slot as usize];
+        for (which, due) in (0..).zip([state.timer, state.cleanup]) {
+            if let Some(due) = due {
+                keys.push(join.keys.table.key_bytes(*slot));
+                cleanup.push(which);
+                times.push(due.time);
+                numbers.push(due.number);
+            }
+        }
+    }
+    if keys.is_empty() {
+        return;
+    }
+    let columns: Vec<(String, ArrayRef)> = vec![
+        ("cleanup".into(), Arc::new(UInt32Array::from(cleanup))),
+        ("time".into(), Arc::new(Int64Array::from(times))),
+        ("number".into(), Arc::new(UInt64Array::from(numbers))),
     ];
-    let left = &join.spec.left;
-    row_table(&left.schema.project(&left.keys), &[], &keys, meta)
+    let rows = keyed_rows(&join.keys.encoder, keys, columns);
+    snapshot.add_lazy(TIMERS, join.keys.len(), rows);
 }
 
 pub(super) fn restore(join: &mut TemporalJoin, state: &RestoreState) -> Result<()> {
@@ -112,7 +149,7 @@ pub(super) fn restore(join: &mut TemporalJoin, state: &RestoreState) -> Result<(
         join.spec.left.schema.clone(),
         join.spec.right.schema.clone(),
     );
-    for saved in state.batches("left") {
+    for saved in state.batches(LEFT_ROWS) {
         let (rows, meta) = split_table(saved, keys, &left, 3)?;
         let time = numbers::<Int64Type>(&meta[0])?;
         let kinds = column_kinds(&meta[1])?;
@@ -129,7 +166,7 @@ pub(super) fn restore(join: &mut TemporalJoin, state: &RestoreState) -> Result<(
             });
         }
     }
-    for saved in state.batches("right") {
+    for saved in state.batches(VERSIONS) {
         let (rows, meta) = split_table(saved, keys, &right, 2)?;
         let time = numbers::<Int64Type>(&meta[0])?;
         let present = meta[1].as_boolean_opt().ok_or_else(wrong_columns)?;
@@ -145,7 +182,7 @@ pub(super) fn restore(join: &mut TemporalJoin, state: &RestoreState) -> Result<(
         }
     }
     let key_schema = left.project(&join.spec.left.keys);
-    for saved in state.batches("timers") {
+    for saved in state.batches(TIMERS) {
         let (keys, meta) = split_table(saved, 0, &key_schema, 3)?;
         join.keys.intern_columns(keys.columns(), keys.num_rows())?;
         join.reserve_slots();
@@ -160,11 +197,15 @@ pub(super) fn restore(join: &mut TemporalJoin, state: &RestoreState) -> Result<(
                 tag: 0,
             };
             let state = &mut join.states[timer.slot as usize];
+            let due = Some(Due {
+                time: timer.time,
+                number: timer.number,
+            });
             if which.value(i) == 0 {
-                state.timer = Some(timer.time);
+                state.timer = due;
                 join.timers.restore(timer);
             } else {
-                state.cleanup = Some(timer.time);
+                state.cleanup = due;
                 join.cleanups.restore(timer);
             }
         }

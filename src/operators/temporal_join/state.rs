@@ -1,5 +1,7 @@
 //! What a temporal join remembers of a join key.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use crate::changelog::RowKind;
@@ -11,14 +13,14 @@ use crate::types::Schema;
 /// The rows of one side, of all keys.
 #[derive(Debug)]
 pub(super) struct Side {
-    pub(super) codec: BinaryRowCodec,
+    pub(super) codec: Arc<BinaryRowCodec>,
     pub(super) rows: RowStore,
 }
 
 impl Side {
     pub(super) fn new(schema: &Schema) -> Self {
         Self {
-            codec: BinaryRowCodec::new(&schema.types()),
+            codec: Arc::new(BinaryRowCodec::new(&schema.types())),
             rows: RowStore::default(),
         }
     }
@@ -57,9 +59,24 @@ pub(super) struct KeyState {
     /// By rising time.
     pub(super) right: SmallVec<[Version; 1]>,
     /// When, in event time, there is something to do.
-    pub(super) timer: Option<i64>,
+    pub(super) timer: Option<Due>,
     /// When, in processing time, the key is forgotten.
-    pub(super) cleanup: Option<i64>,
+    pub(super) cleanup: Option<Due>,
+}
+
+/// The timer of a key that counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Due {
+    pub(super) time: i64,
+    /// Timers of one time fire in the order of their numbers.
+    pub(super) number: u64,
+}
+
+impl Due {
+    /// Whether it is set, for `time`.
+    pub(super) fn is_at(due: Option<Self>, time: i64) -> bool {
+        due.is_some_and(|due| due.time == time)
+    }
 }
 
 impl KeyState {

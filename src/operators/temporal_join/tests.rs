@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::operators::interval_join::tests::script;
-use crate::operators::testing::{Harness, schema};
+use crate::operators::testing::{Harness, random_events, schema};
 
 fn spec(join_type: JoinType) -> TemporalJoinSpec {
     let input = |text, key, time| TemporalJoinInput {
@@ -136,4 +136,19 @@ fn a_key_that_gets_no_row_for_its_ttl_is_forgotten() {
         "+I[2, USD, 1970-01-01T00:00:02, USD, 2, 1970-01-01T00:00:01]
         +I[1, EUR, 1970-01-01T00:00:02, null, null, null]",
     );
+}
+
+#[test]
+fn no_row_is_lost_by_copies_of_changes() {
+    for (seed, join_type) in (0..).zip([JoinType::Inner, JoinType::Left]) {
+        let script = random_events(seed, 150, |dice, time| {
+            let (key, value) = (dice.below(6), dice.below(100));
+            match dice.below(5) {
+                0 => format!("1:-D|c{key}|{value}|{time}"),
+                1 | 2 => format!("1:+I|c{key}|{value}|{time}"),
+                _ => format!("0:+I|{value}|c{key}|{time}"),
+            }
+        });
+        harness(spec(join_type)).check_copies(&script, 12);
+    }
 }

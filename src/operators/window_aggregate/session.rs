@@ -1,18 +1,22 @@
 //! Sessions: windows that grow and merge as rows come.
 
-use arrow::array::{Array, ArrayRef, Int64Array};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array};
 
 use super::groups::{Due, States};
 use super::{WindowAggregateSpec, wall_times, window_state};
 use crate::changelog::ChangeBatch;
 use crate::error::Result;
 use crate::operators::counted_keys::CountedKeys;
-use crate::operators::last_rows::{anonymous_batch, leading_numbers};
+use crate::operators::last_rows::{SNAPSHOT_ROWS, leading_numbers};
 use crate::operators::sessions::{Session, Sessions};
 use crate::operators::windowing::{TimeWindow, WindowTime, Windowing};
 use crate::operators::{Operator, OperatorContext, StateSize};
 use crate::runtime::output::Output;
 use crate::state::snapshot::{OperatorSnapshot, RestoreState};
+
+const TABLE: &str = "sessions";
 
 /// The operator. State: the aggregates of open sessions.
 #[derive(Debug)]
@@ -166,6 +170,31 @@ impl SessionAggregate {
     }
 }
 
+impl SessionAggregate {
+    /// A copy of sessions.
+    fn copy(&self, sessions: &[(u32, Session)]) -> Result<OperatorSnapshot> {
+        let mut snapshot = OperatorSnapshot {
+            watermark: Some(self.progress),
+            ..OperatorSnapshot::default()
+        };
+        for sessions in sessions.chunks(SNAPSHOT_ROWS) {
+            let keys: Vec<u32> = sessions.iter().map(|(key, _)| *key).collect();
+            let states: Vec<u32> = sessions.iter().map(|(_, s)| s.state).collect();
+            let windows: Vec<TimeWindow> = sessions.iter().map(|(_, s)| s.window).collect();
+            let counts = states.iter().map(|state| self.states.count(*state));
+            let order = |s: &Session| i64::try_from(s.order).unwrap_or(i64::MAX);
+            let orders = sessions.iter().map(|(_, s)| order(s));
+            let mut columns = window_state(&windows).to_vec();
+            columns.push(Arc::new(Int64Array::from_iter_values(counts)));
+            columns.push(Arc::new(Int64Array::from_iter_values(orders)));
+            columns.extend(self.states.save(&states)?);
+            let rows = self.keys.rows(&keys, columns);
+            snapshot.add_lazy(TABLE, self.keys.columns(), rows);
+        }
+        Ok(snapshot)
+    }
+}
+
 impl Operator for SessionAggregate {
     fn process(&mut self, _port: usize, batch: ChangeBatch, _out: &mut Output<'_>) -> Result<()> {
         let (batch, times) = wall_times(batch, self.time, &self.windowing, &self.context)?;
@@ -200,29 +229,32 @@ impl Operator for SessionAggregate {
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
-        let mut snapshot = OperatorSnapshot {
-            watermark: Some(self.progress),
-            ..OperatorSnapshot::default()
+        self.keys.copy_all();
+        self.copy(&self.sessions.in_order())
+    }
+
+    fn track_changes(&mut self) {
+        self.keys.track_changes();
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let Some(changed) = self.keys.take_changes(previous_durable) else {
+            return self.snapshot();
         };
-        let sessions = self.sessions.in_order();
-        let keys = sessions.iter().map(|(key, _)| *key);
-        let states: Vec<u32> = sessions.iter().map(|(_, s)| s.state).collect();
-        let windows: Vec<TimeWindow> = sessions.iter().map(|(_, s)| s.window).collect();
-        let mut columns = self.keys.decode(keys)?;
-        columns.extend(window_state(&windows));
-        let counts = states.iter().map(|state| self.states.count(*state));
-        columns.push(std::sync::Arc::new(Int64Array::from_iter_values(counts)));
-        columns.extend(self.states.save(&states)?);
-        let batch = anonymous_batch(columns, states.len())?;
-        snapshot.add("sessions", self.keys.columns(), batch);
+        let mut sessions: Vec<(u32, Session)> = Vec::new();
+        for key in &changed.slots {
+            sessions.extend(self.sessions.of(*key).iter().map(|s| (*key, *s)));
+        }
+        let mut snapshot = self.copy(&sessions)?;
+        self.keys.mark(&changed, TABLE, &mut snapshot);
         Ok(snapshot)
     }
 
     fn restore(&mut self, state: RestoreState) -> Result<()> {
         self.progress = state.watermark.unwrap_or(i64::MIN);
-        for batch in state.batches("sessions") {
+        for batch in state.batches(TABLE) {
             let (keys, rest) = batch.columns().split_at(self.keys.columns());
-            let ([starts, ends, counts], saved) = leading_numbers::<3>(rest)?;
+            let ([starts, ends, counts, orders], saved) = leading_numbers::<4>(rest)?;
             self.keys.begin_keys(keys, batch.num_rows())?;
             let mut slots = Vec::with_capacity(batch.num_rows());
             for i in 0..batch.num_rows() {
@@ -231,8 +263,12 @@ impl Operator for SessionAggregate {
                     end: ends.value(i),
                 };
                 let (key, state) = (self.keys.slot(i), self.states.make());
-                let added = self.sessions.preview(key, window);
-                self.sessions.put(key, &added, state);
+                let session = Session {
+                    window,
+                    state,
+                    order: u64::try_from(orders.value(i)).unwrap_or(0),
+                };
+                self.sessions.restore(key, session);
                 self.keys.retain(key);
                 self.states.add_count(state, counts.value(i));
                 slots.push(state);

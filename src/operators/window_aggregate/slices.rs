@@ -1,34 +1,22 @@
 //! Windows made of slices: `TUMBLE`, `HOP`, `CUMULATE`, and windows that come with the rows.
 
+mod copy;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use arrow::array::{ArrayRef, Int64Array};
-
 use super::groups::{Due, States};
-use super::{WindowAggregateSpec, WindowSource, timestamps, wall_times, window_state};
+use super::{WindowAggregateSpec, WindowSource, timestamps, wall_times};
 use crate::changelog::ChangeBatch;
 use crate::error::Result;
 use crate::operators::counted_keys::CountedKeys;
-use crate::operators::last_rows::{anonymous_batch, leading_numbers};
 use crate::operators::windowing::{TimeWindow, WindowKind, WindowTime, Windowing};
+use crate::operators::windows::Window;
 use crate::operators::{Operator, OperatorContext, StateSize};
 use crate::runtime::output::Output;
 use crate::state::snapshot::{OperatorSnapshot, RestoreState};
 
-/// A stretch of time with the groups that have rows in it.
-#[derive(Debug, Default)]
-struct Slice {
-    /// Key and state of each group, in the order of their first rows.
-    groups: Vec<(u32, u32)>,
-    by_key: HashMap<u32, u32, foldhash::fast::FixedState>,
-}
-
-impl Slice {
-    fn insert(&mut self, key: u32, state: u32) {
-        self.groups.push((key, state));
-        self.by_key.insert(key, state);
-    }
-}
+/// A stretch of time with the groups that have rows in it: their states.
+type Slice = Window<u32>;
 
 /// What a window that is due consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -207,7 +195,7 @@ impl SliceAggregate {
                 continue;
             };
             let key = self.keys.slot(i);
-            let known = slice.by_key.get(&key).copied();
+            let known = slice.get(key).copied();
             let adds = batch.kind(i).is_add();
             if !adds && known.is_none_or(|state| self.states.count(state) == 0) {
                 unknown += 1;
@@ -269,13 +257,16 @@ impl SliceAggregate {
         if slots < LEAST_TO_COMPACT || self.states.len() > slots / 4 {
             return Ok(());
         }
-        let snapshot = self.snapshot()?;
-        self.keys = CountedKeys::new(&self.spec.input, &self.spec.group_by)?;
+        let snapshot = self.copy(None)?;
+        let keys = CountedKeys::new(&self.spec.input, &self.spec.group_by)?;
+        let mut old = std::mem::replace(&mut self.keys, keys);
         self.states = States::new(&self.spec)?;
         self.slices.clear();
         self.sums.clear();
         self.pending.clear();
-        self.restore(RestoreState::of(&snapshot)?)
+        self.restore(RestoreState::of(&snapshot)?)?;
+        self.keys.take_over_changes(&mut old);
+        Ok(())
     }
 
     /// Puts a window together of the slices in it; those before the next window are not needed any
@@ -326,10 +317,13 @@ impl SliceAggregate {
         let new = self.slices.remove(&(window.end, window.end - slice));
         let sum = self.sums.entry(window.start).or_default();
         for (key, state) in new.into_iter().flat_map(|slice| slice.groups) {
-            match sum.by_key.get(&key) {
-                None => sum.insert(key, state),
+            match sum.get(key).copied() {
+                None => {
+                    sum.insert(key, state);
+                    self.keys.touch(key);
+                }
                 Some(into) => {
-                    self.states.merge(*into, state)?;
+                    self.states.merge(into, state)?;
                     self.states.free(state);
                     self.keys.release(key);
                 }
@@ -390,82 +384,26 @@ impl Operator for SliceAggregate {
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
-        let mut snapshot = OperatorSnapshot {
-            watermark: Some(self.progress),
-            ..OperatorSnapshot::default()
+        self.keys.copy_all();
+        self.copy(None)
+    }
+
+    fn track_changes(&mut self) {
+        self.keys.track_changes();
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let Some(changed) = self.keys.take_changes(previous_durable) else {
+            return self.snapshot();
         };
-        let (mut keys, mut states, mut windows, mut sums) = (vec![], vec![], vec![], vec![]);
-        let slices = self.slices.iter().map(|((end, start), slice)| {
-            let window = TimeWindow {
-                start: *start,
-                end: *end,
-            };
-            (window, false, slice)
-        });
-        let cumulated = self.sums.iter().map(|(start, slice)| {
-            let window = TimeWindow {
-                start: *start,
-                end: *start,
-            };
-            (window, true, slice)
-        });
-        for (window, is_sum, slice) in slices.chain(cumulated) {
-            for (key, state) in &slice.groups {
-                keys.push(*key);
-                states.push(*state);
-                windows.push(window);
-                sums.push(i64::from(is_sum));
-            }
-        }
-        let mut columns = self.keys.decode(keys)?;
-        columns.extend(window_state(&windows));
-        let counts = states.iter().map(|s| self.states.count(*s));
-        let column =
-            |values: Vec<i64>| -> ArrayRef { std::sync::Arc::new(Int64Array::from(values)) };
-        columns.push(column(sums));
-        columns.push(column(counts.collect()));
-        columns.extend(self.states.save(&states)?);
-        let batch = anonymous_batch(columns, states.len())?;
-        snapshot.add("slices", self.keys.columns(), batch);
+        let mut snapshot = self.copy(Some(&changed.slots))?;
+        self.keys.mark(&changed, copy::TABLE, &mut snapshot);
         Ok(snapshot)
     }
 
     fn restore(&mut self, state: RestoreState) -> Result<()> {
         self.progress = state.watermark.unwrap_or(i64::MIN);
-        for batch in state.batches("slices") {
-            let (keys, rest) = batch.columns().split_at(self.keys.columns());
-            let ([starts, ends, sums, counts], saved) = leading_numbers::<4>(rest)?;
-            self.keys.begin_keys(keys, batch.num_rows())?;
-            let mut slots = Vec::with_capacity(batch.num_rows());
-            for i in 0..batch.num_rows() {
-                let place = (ends.value(i), starts.value(i));
-                let slice = if sums.value(i) == 1 {
-                    let size = match self.assembly {
-                        Assembly::Growing { size } => size,
-                        _ => 0,
-                    };
-                    // All windows that the sum has still to be part of.
-                    let mut end = place.1 + self.windowing.interval();
-                    while end <= place.1 + size {
-                        if !self.windowing.is_over(end, self.progress) {
-                            self.pending.insert((end, place.1));
-                        }
-                        end += self.windowing.interval();
-                    }
-                    self.sums.entry(place.1).or_default()
-                } else {
-                    let _ = self.target(place);
-                    self.slices.entry(place).or_default()
-                };
-                let (key, state) = (self.keys.slot(i), self.states.make());
-                slice.insert(key, state);
-                self.keys.retain(key);
-                self.states.add_count(state, counts.value(i));
-                slots.push(state);
-            }
-            self.states.load(&slots, saved)?;
-        }
-        Ok(())
+        self.take_up(&state)
     }
 
     fn state_size(&self) -> StateSize {

@@ -1,8 +1,10 @@
 use super::*;
 use crate::aggregates::{CallContext, resolve};
+use crate::checkpoint::layers::fold;
 use crate::functions::Arg;
-use crate::operators::testing::{Harness, schema};
-use crate::runtime::output::Output;
+use crate::operators::testing::{Harness, batch, context, random_events, schema};
+use crate::runtime::output::{Emitted, Output};
+use crate::state::snapshot::{LazyBatch, Part, RestoreState};
 
 /// A call `NAME`, `NAME(column)`, `NAME(DISTINCT column)`.
 fn call(input: &Schema, text: &str) -> AggregateCall {
@@ -480,5 +482,118 @@ fn closed_windows_leave_no_state_behind() {
         let out = &mut Output::new(&mut sink);
         operator.watermark(i64::MAX, out).unwrap();
         assert_eq!(operator.state_size().rows, 0, "{kind:?}");
+    }
+}
+
+/// Many groups go at once, and the operator puts its state together anew.
+#[test]
+fn changes_are_known_across_compaction() {
+    for (columns, out) in [
+        (T, OUT),
+        (
+            "k INT, v INT, ts TIMESTAMP(3) *ROWTIME*",
+            "k INT, c BIGINT, s INT",
+        ),
+    ] {
+        let case = Case {
+            columns,
+            group_by: vec![0],
+            calls: CALLS,
+            kind: WindowKind::Tumble {
+                size: 10_000,
+                offset: 0,
+            },
+            source: None,
+            output: out,
+        };
+        let (spec, columns, _) = case.spec();
+        let (context, input) = (context(), schema(columns));
+        let make = || window_aggregate(&spec, &context).unwrap();
+        let feed = |operator: &mut dyn Operator, keys: &[String], second: u32| {
+            let row = |key: &String| format!("+I|{key}|1|1970-01-01T00:00:{second:02}");
+            let rows: Vec<String> = keys.iter().map(row).collect();
+            let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+            let mut emitted = Vec::new();
+            let rows = batch(&input, &rows);
+            operator
+                .process(0, rows, &mut Output::new(&mut emitted))
+                .unwrap();
+        };
+        let pass = |operator: &mut dyn Operator, watermark: i64| -> Vec<String> {
+            let mut emitted = Vec::new();
+            let mut out = Output::new(&mut emitted);
+            operator.watermark(watermark, &mut out).unwrap();
+            let batches = emitted.iter().filter_map(|e| match e {
+                Emitted::Batch(batch) => Some(format!("{:?}", batch.rows().columns())),
+                _ => None,
+            });
+            batches.collect()
+        };
+        let mut keys: Vec<String> = (0..9000).map(|i| i.to_string()).collect();
+        keys[7] = "\\N".into();
+        let mut operator = make();
+        operator.track_changes();
+        feed(operator.as_mut(), &keys, 1);
+        feed(operator.as_mut(), &keys[..50], 11);
+        let base = operator.snapshot().unwrap();
+        feed(operator.as_mut(), &keys[3..9], 12);
+        assert!(!pass(operator.as_mut(), 10_000).is_empty());
+        feed(operator.as_mut(), &keys[49..51], 13);
+        let changes = operator.changes(true).unwrap();
+        let rows = |batches: &[LazyBatch]| -> usize {
+            batches.iter().map(|b| b.get().unwrap().num_rows()).sum()
+        };
+        let table = &changes.tables["slices"];
+        // All keys have lost a group: those that are left are copied, the others are gone, of
+        // which one has come back.
+        assert_eq!(rows(&table.batches), 51);
+        let Part::Changes { removed } = &table.part else {
+            panic!("copied whole");
+        };
+        assert_eq!(rows(removed), 8950);
+        let mut restored = make();
+        let whole = fold(base, changes);
+        restored.restore(RestoreState::of(&whole).unwrap()).unwrap();
+        restored.track_changes();
+        feed(operator.as_mut(), &keys[7..8], 14);
+        let changes = operator.changes(true).unwrap();
+        assert_eq!(rows(&changes.tables["slices"].batches), 1);
+        feed(restored.as_mut(), &keys[7..8], 14);
+        let answer = pass(operator.as_mut(), i64::MAX);
+        assert_eq!(pass(restored.as_mut(), i64::MAX), answer);
+        assert!(!answer.is_empty());
+    }
+}
+
+#[test]
+fn no_window_is_lost_by_copies_of_changes() {
+    let (size, slide, step, offset) = (4000, 1000, 1000, 0);
+    let kinds = [
+        WindowKind::Tumble { size, offset },
+        WindowKind::Hop {
+            slide,
+            size,
+            offset,
+        },
+        WindowKind::Cumulate { step, size, offset },
+        WindowKind::Session { gap: 900 },
+    ];
+    for kind in kinds {
+        let case = Case {
+            columns: T,
+            group_by: vec![0],
+            calls: &["COUNT", "SUM(v)"],
+            kind,
+            source: None,
+            output: OUT,
+        };
+        let harness = case.harness();
+        for seed in 0..3 {
+            let script = random_events(seed, 120, |dice, time| {
+                let kind = if dice.below(6) == 0 { "-D" } else { "+I" };
+                format!("{kind}|k{}|{}|{time}", dice.below(7), dice.below(9))
+            });
+            harness.check_copies(&script, 12);
+        }
     }
 }

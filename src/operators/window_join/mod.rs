@@ -10,6 +10,8 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use arrow::array::RecordBatch;
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::SchemaRef;
@@ -68,7 +70,7 @@ pub struct WindowJoinSpec {
 /// The rows of one side, of all keys and windows.
 #[derive(Debug)]
 struct Side {
-    codec: BinaryRowCodec,
+    codec: Arc<BinaryRowCodec>,
     rows: RowStore,
 }
 
@@ -135,7 +137,7 @@ impl WindowJoin {
             })
             .transpose()?;
         let side = |input: &WindowJoinInput| Side {
-            codec: BinaryRowCodec::new(&input.schema.types()),
+            codec: Arc::new(BinaryRowCodec::new(&input.schema.types())),
             rows: RowStore::default(),
         };
         // Only the zone counts: the windows' ends came with the rows.
@@ -221,17 +223,24 @@ impl Operator for WindowJoin {
         }
         let unmatchable = self.intern(port, batch.rows())?;
         let ends = rowtimes(batch.rows(), self.input(port).window_end)?.clone();
+        let mut late = Vec::new();
         for (i, end) in ends.values().iter().enumerate() {
             if self.closes_at(*end) <= self.watermark {
-                self.context.metrics.late_records_dropped.add(1);
-                let slot = self.keys.slots[i];
-                if self.states[slot as usize].windows.is_empty() {
-                    self.keys.release(slot);
-                }
+                late.push(self.keys.slots[i]);
                 continue;
             }
             let unmatchable = unmatchable.as_ref().is_some_and(|u| u.value(i));
             self.add(port, i, *end, unmatchable, None);
+        }
+        self.context
+            .metrics
+            .late_records_dropped
+            .add(late.len() as u64);
+        // A later row of the batch may need the key.
+        for slot in late {
+            if self.states[slot as usize].windows.is_empty() {
+                self.keys.release(slot);
+            }
         }
         Ok(())
     }
@@ -252,6 +261,8 @@ impl Operator for WindowJoin {
             self.fire(slot, window, out)?;
             if vacant {
                 self.keys.release(slot);
+            } else {
+                self.keys.table.touch(slot);
             }
         }
         self.emit(out)?;
@@ -259,7 +270,23 @@ impl Operator for WindowJoin {
     }
 
     fn snapshot(&mut self) -> Result<OperatorSnapshot> {
-        snapshot::save(self)
+        let slots = self.keys.table.copy_all();
+        Ok(snapshot::save(self, &slots))
+    }
+
+    fn track_changes(&mut self) {
+        if self.keys.len() > 0 {
+            self.keys.table.track_changes();
+        }
+    }
+
+    fn changes(&mut self, previous_durable: bool) -> Result<OperatorSnapshot> {
+        let Some(changed) = self.keys.table.take_changes(previous_durable) else {
+            return self.snapshot();
+        };
+        let mut snapshot = snapshot::save(self, &changed.slots);
+        snapshot::mark(self, &changed, &mut snapshot);
+        Ok(snapshot)
     }
 
     fn restore(&mut self, state: RestoreState) -> Result<()> {

@@ -3,66 +3,88 @@
 use std::sync::Arc;
 
 use arrow::array::AsArray;
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch, UInt64Array};
+use arrow::array::{ArrayRef, BooleanArray, UInt64Array};
 use arrow::datatypes::UInt64Type;
 
 use super::WindowJoin;
 use crate::error::Result;
+use crate::operators::join::keys::JoinKeys;
 use crate::operators::join::tables::{ROWS, numbers, row_table, split_table, wrong_columns};
 use crate::operators::time::rowtimes;
+use crate::state::keys::{Changed, KeyBytes};
 use crate::state::rows::RowId;
-use crate::state::snapshot::{OperatorSnapshot, RestoreState};
+use crate::state::snapshot::{LazyBatch, OperatorSnapshot, RestoreState};
 
 const NAMES: [&str; 2] = ["left", "right"];
 
-pub(super) fn save(join: &WindowJoin) -> Result<OperatorSnapshot> {
+/// Copies the rows of the join keys of `slots`.
+pub(super) fn save(join: &WindowJoin, slots: &[u32]) -> OperatorSnapshot {
     let mut snapshot = OperatorSnapshot {
         watermark: (join.watermark > i64::MIN).then_some(join.watermark),
         ..OperatorSnapshot::default()
     };
-    for (port, name) in NAMES.into_iter().enumerate() {
-        let mut saved = Saved::default();
-        for slot in join.keys.table.slots() {
-            let state = &join.states[slot as usize];
+    for port in 0..NAMES.len() {
+        let mut copied = Copied::default();
+        for slot in slots {
+            let state = &join.states[*slot as usize];
             for window in &state.windows {
                 for id in &window.sides[port] {
-                    saved.ids.push(*id);
-                    saved.windows.push(window.number);
-                    saved.unmatchable.push(state.unmatchable);
+                    copied.rows.push(join.sides[port].rows.get(RowId(*id)));
+                    copied.windows.push(window.number);
+                    copied.unmatchable.push(state.unmatchable);
                 }
             }
-            if saved.ids.len() >= ROWS {
-                let table = std::mem::take(&mut saved).table(join, port)?;
-                snapshot.add(name, join.keys.len(), table);
+            if copied.windows.len() >= ROWS {
+                copied.hand_over(join, port, &mut snapshot);
             }
         }
-        snapshot.add(name, join.keys.len(), saved.table(join, port)?);
+        copied.hand_over(join, port, &mut snapshot);
     }
-    Ok(snapshot)
+    snapshot
+}
+
+/// Makes the tables of `snapshot` such of changes.
+pub(super) fn mark(join: &WindowJoin, changed: &Changed, snapshot: &mut OperatorSnapshot) {
+    let JoinKeys { table, encoder, .. } = &join.keys;
+    for (port, name) in NAMES.into_iter().enumerate() {
+        let is_vacant = |slot: u32| {
+            let windows = &join.states[slot as usize].windows;
+            windows.iter().all(|window| window.sides[port].is_empty())
+        };
+        changed.mark(snapshot, name, table, encoder, is_vacant);
+    }
 }
 
 /// Rows of one side.
 #[derive(Default)]
-struct Saved {
-    ids: Vec<u32>,
+struct Copied {
+    rows: KeyBytes,
     windows: Vec<u64>,
     unmatchable: Vec<bool>,
 }
 
-impl Saved {
-    fn table(self, join: &WindowJoin, port: usize) -> Result<RecordBatch> {
-        let (side, input) = (&join.sides[port], join.input(port));
-        let ids = self.ids.iter();
-        let bytes: Vec<_> = ids.map(|id| side.rows.get(RowId(*id))).collect();
-        let rows = side.codec.decode(&bytes)?;
-        let meta: Vec<(&str, ArrayRef)> = vec![
-            ("window", Arc::new(UInt64Array::from(self.windows))),
-            (
-                "unmatchable",
-                Arc::new(BooleanArray::from(self.unmatchable)),
-            ),
-        ];
-        row_table(&input.schema, &input.keys, &rows, meta)
+impl Copied {
+    fn hand_over(&mut self, join: &WindowJoin, port: usize, snapshot: &mut OperatorSnapshot) {
+        let copied = std::mem::take(self);
+        if copied.windows.is_empty() {
+            return;
+        }
+        let (codec, input) = (
+            Arc::clone(&join.sides[port].codec),
+            join.input(port).clone(),
+        );
+        let make = move || {
+            let bytes: Vec<_> = copied.rows.iter().collect();
+            let rows = codec.decode(&bytes)?;
+            let windows = UInt64Array::from(copied.windows.clone());
+            let unmatchable = BooleanArray::from(copied.unmatchable.clone());
+            let meta: Vec<(&str, ArrayRef)> = vec![
+                ("window", Arc::new(windows)),
+                ("unmatchable", Arc::new(unmatchable)),
+            ];
+            row_table(&input.schema, &input.keys, &rows, meta)
+        };
+        snapshot.add_lazy(NAMES[port], join.keys.len(), LazyBatch::new(make));
     }
 }
 

@@ -2,7 +2,7 @@
 //! with a restart at every line.
 
 use super::*;
-use crate::operators::testing::{Harness, schema};
+use crate::operators::testing::{Harness, random_events, schema};
 
 fn spec(join_type: JoinType) -> WindowJoinSpec {
     let input = |text| WindowJoinInput {
@@ -152,4 +152,23 @@ fn more_rows_than_fit_a_batch_of_pairs_are_joined_in_parts() {
         .sum();
     // Every left row has its match, all other right rows are padded.
     assert_eq!(rows, 10_000);
+}
+
+#[test]
+fn no_row_is_lost_by_copies_of_changes() {
+    for (seed, join_type) in (0..).zip([JoinType::Inner, JoinType::Full, JoinType::Anti]) {
+        let script = random_events(seed, 150, |dice, time| {
+            let port = dice.below(2);
+            let key = dice.below(25);
+            // The end of the window of ten seconds.
+            let (front, seconds) = time.split_at("1970-01-01T00:00:".len());
+            let tens: u32 = seconds[..1].parse().unwrap();
+            let end = match tens {
+                5 => format!("{front}59"),
+                _ => format!("{front}{}0", tens + 1),
+            };
+            format!("{port}:+I|{}|k{key}|{end}", dice.below(100))
+        });
+        harness(spec(join_type), false).check_copies(&script, 12);
+    }
 }

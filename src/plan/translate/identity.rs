@@ -555,8 +555,8 @@ impl Node<'_> {
                 ..
             } => {
                 let form = match windowing.kind {
-                    WindowKind::Session { .. } => "sessions",
-                    _ => "slices",
+                    WindowKind::Session { .. } => "sessions in order",
+                    _ => "slices in order",
                 };
                 vec![
                     ("keys", self.typed(0, keys)),

@@ -167,6 +167,24 @@ impl Changes {
         }
     }
 
+    /// The same with other numbers of slots; those without a number are gone.
+    pub(super) fn renumbered(self, number: impl Fn(u32) -> Option<u32>) -> Self {
+        let renumber = |bits: &Bits| {
+            let mut renumbered = Bits::default();
+            for slot in bits.iter().filter_map(&number) {
+                renumbered.set(slot);
+            }
+            renumbered
+        };
+        Self {
+            touched: renumber(&self.touched),
+            copied: renumber(&self.copied),
+            known: renumber(&self.known),
+            removed: self.removed,
+            copied_removed: self.copied_removed,
+        }
+    }
+
     pub(super) fn memory_size(&self) -> usize {
         let bits = [&self.touched, &self.copied, &self.known];
         let words: usize = bits.iter().map(|b| b.0.capacity()).sum();

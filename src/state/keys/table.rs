@@ -112,6 +112,38 @@ impl KeyTable {
         keys
     }
 
+    /// Goes on remembering what `old` has remembered, whose keys this table has under other slots.
+    pub fn take_over_changes(&mut self, old: &mut Self) {
+        let Some(changes) = old.changes.take() else {
+            return;
+        };
+        let number = |slot: u32| {
+            let key = old.is_live(slot).then(|| old.key_bytes(slot))?;
+            self.slot_of(key)
+        };
+        self.changes = Some(Box::new(changes.renumbered(number)));
+    }
+
+    /// The slot of a key in bytes.
+    fn slot_of(&self, key: &[u8]) -> Option<u32> {
+        match &self.keys {
+            Keys::Words {
+                words, null_slot, ..
+            } => match key.try_into() {
+                Ok(word) => {
+                    let hash = hash_word(u64::from_le_bytes(word));
+                    let found = self.table.find(hash, |slot| words[*slot as usize] == word);
+                    found.copied()
+                }
+                Err(_) => (*null_slot != NO_SLOT).then_some(*null_slot),
+            },
+            Keys::Bytes { arena, offsets } => {
+                let is_key = |slot: &u32| arena.get(offsets[*slot as usize]) == key;
+                self.table.find(hash_bytes(key), is_key).copied()
+            }
+        }
+    }
+
     /// Makes room for `additional` new keys.
     pub fn reserve(&mut self, additional: usize) {
         match &mut self.keys {
