@@ -5,8 +5,9 @@
 //! crc32 89abcdef
 //! ```
 //!
-//! It holds everything small itself, and says where the rows of state tables are: in segments of
-//! data files, older ones first. A segment is what one subtask said of a table at one checkpoint, or
+//! It holds everything small itself, and says where what sinks have pre-committed is if it is long
+//! (see [`super::prepared`]), and where the rows of state tables are: in segments of data files, older
+//! ones first. A segment is what one subtask said of a table at one checkpoint, or
 //! several of these merged; see [`crate::checkpoint::layers`] for what counts.
 
 use std::collections::BTreeSet;
@@ -15,7 +16,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
+use super::files::Files;
 use super::inspect::{CheckpointInfo, VertexInfo};
+use super::prepared::{Prepared, PreparedFile};
 use super::segment::Extent;
 use crate::checkpoint::layers::Groups;
 use crate::checkpoint::{Checkpoint, SubtaskSnapshot};
@@ -63,7 +66,7 @@ pub(super) struct Subtask {
     output_watermark: Option<i64>,
     pub(super) positions: Vec<SplitPosition>,
     writer: Bytes,
-    committables: Vec<Bytes>,
+    committables: Vec<Prepared>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -108,14 +111,19 @@ impl Vertex {
 
 /// Bytes as Base64 text.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Bytes(String);
+pub(super) struct Bytes(String);
 
 impl Bytes {
-    fn new(bytes: &[u8]) -> Self {
+    pub(super) fn new(bytes: &[u8]) -> Self {
         Self(STANDARD.encode(bytes))
     }
 
-    fn decode(&self) -> Result<Vec<u8>> {
+    /// Bytes of the text.
+    pub(super) fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    pub(super) fn decode(&self) -> Result<Vec<u8>> {
         let bytes = STANDARD.decode(&self.0);
         bytes.map_err(|e| Error::checkpoint(format!("damaged: {e}")))
     }
@@ -140,8 +148,14 @@ impl Manifest {
 
     /// The data files that it needs.
     pub(super) fn files(&self) -> BTreeSet<String> {
-        let segments = self.segments();
-        segments.map(|segment| segment.file.clone()).collect()
+        self.file_names().map(str::to_string).collect()
+    }
+
+    fn file_names(&self) -> impl Iterator<Item = &str> {
+        let subtasks = self.vertices.iter().flat_map(|v| &v.subtasks);
+        let prepared = subtasks.flat_map(|s| &s.committables);
+        let segments = self.segments().map(|segment| segment.file.as_str());
+        segments.chain(prepared.filter_map(Prepared::file))
     }
 
     pub(super) fn segments(&self) -> impl Iterator<Item = &Segment> {
@@ -202,8 +216,8 @@ impl Manifest {
                 manifest.key_hash
             )));
         }
-        let names = manifest.segments().map(|s| s.file.as_str());
-        if let Some(name) = names.into_iter().find(|n| !super::is_data_file(n)) {
+        let wrong = manifest.file_names().find(|n| !super::is_data_file(n));
+        if let Some(name) = wrong {
             return Err(Error::checkpoint(format!("'{name}' is no data file")));
         }
         Ok(manifest)
@@ -217,29 +231,34 @@ pub(super) fn sign(text: &str) -> Vec<u8> {
 }
 
 impl Subtask {
-    /// Bytes that it has in the manifest.
+    /// Bytes that it has beside the state tables.
     fn bytes(&self) -> u64 {
-        let texts = std::iter::once(&self.writer).chain(&self.committables);
-        texts.map(|bytes| bytes.0.len() as u64).sum()
+        let prepared = self.committables.iter().map(Prepared::bytes);
+        prepared.fold(self.writer.len(), u64::saturating_add)
     }
 
     /// Everything but the state tables.
-    pub(super) fn save(snapshot: &SubtaskSnapshot) -> Self {
+    pub(super) fn save(
+        snapshot: &SubtaskSnapshot,
+        prepared: &mut PreparedFile<'_>,
+    ) -> Result<Self> {
         let committables = snapshot.committables.iter();
-        Self {
+        Ok(Self {
             ended: snapshot.ended,
             watermark: snapshot.operator.watermark,
             input_watermark: snapshot.input_watermark,
             output_watermark: snapshot.output_watermark,
             positions: snapshot.positions.clone(),
             writer: Bytes::new(&snapshot.writer),
-            committables: committables.map(|c| Bytes::new(c)).collect(),
-        }
+            committables: committables
+                .map(|c| prepared.put(c))
+                .collect::<Result<_>>()?,
+        })
     }
 
     /// The same without state tables.
-    pub(super) fn restore(&self) -> Result<SubtaskSnapshot> {
-        let committables = self.committables.iter().map(Bytes::decode);
+    pub(super) fn restore(&self, files: &dyn Files) -> Result<SubtaskSnapshot> {
+        let committables = self.committables.iter().map(|c| c.read(files));
         let mut snapshot = SubtaskSnapshot {
             positions: self.positions.clone(),
             writer: self.writer.decode()?,

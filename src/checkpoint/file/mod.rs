@@ -7,6 +7,7 @@
 //!         stop                  asks the job to stop; see `control_file`
 //!         chk-7.data            rows of state tables that checkpoint 7 has added; see `segment`
 //!         merged-7.data         rows of several data files, merged after checkpoint 7
+//!         sinks-7.data          what sinks have pre-committed, if it is long; see `prepared`
 //!         chk-7.manifest        everything else, and where the rows are; see `manifest`
 //!         chk-7.committed       empty: all of checkpoint 7 is committed
 //! ```
@@ -23,6 +24,7 @@ mod identity;
 mod inspect;
 mod manifest;
 mod object;
+mod prepared;
 mod segment;
 #[cfg(test)]
 pub(crate) mod sim;
@@ -39,6 +41,7 @@ pub use self::inspect::{CheckpointInfo, VertexInfo};
 use self::manifest::{Manifest, Subtask, Vertex};
 use self::object::Bucket;
 pub use self::object::S3Options;
+use self::prepared::PreparedFile;
 use self::tables::DataFile;
 use super::{Checkpoint, CheckpointStore, VertexCheckpoint};
 use crate::error::{Error, ErrorKind, Result};
@@ -92,7 +95,9 @@ fn is_data_file(name: &str) -> bool {
         .strip_suffix(DATA)
         .and_then(|name| name.strip_suffix('.'));
     stem.is_some_and(|stem| {
-        (stem.starts_with("chk-") || stem.starts_with("merged-"))
+        ["chk-", "merged-", "sinks-"]
+            .iter()
+            .any(|kind| stem.starts_with(kind))
             && stem.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
     })
 }
@@ -294,9 +299,11 @@ impl FileStore {
         checkpoint: &Checkpoint,
         base: Option<&Manifest>,
         file: &mut DataFile<'_>,
+        prepared: &mut PreparedFile<'_>,
     ) -> Result<Vec<Vertex>> {
         let groups = checkpoint.max_parallelism;
         let save = |vertex: &VertexCheckpoint| {
+            let subtasks = vertex.subtasks.iter();
             let old = base.and_then(|base| base.vertex(&vertex.uid));
             let old = old.filter(|old| old.signature == vertex.signature);
             let old = old.map_or(&[][..], |old| &old.tables);
@@ -304,7 +311,9 @@ impl FileStore {
                 uid: vertex.uid.clone(),
                 name: vertex.name.clone(),
                 signature: vertex.signature.clone(),
-                subtasks: vertex.subtasks.iter().map(Subtask::save).collect(),
+                subtasks: subtasks
+                    .map(|s| Subtask::save(s, prepared))
+                    .collect::<Result<_>>()?,
                 tables: tables::save(vertex, checkpoint.epoch, groups, old, file)?,
             })
         };
@@ -317,7 +326,7 @@ impl FileStore {
         &self,
         state: &State,
         checkpoint: &Checkpoint,
-        data: &str,
+        [data, sinks]: &[String; 2],
     ) -> Result<Option<Manifest>> {
         let base = state.current.as_ref();
         let groups = checkpoint.max_parallelism;
@@ -328,9 +337,11 @@ impl FileStore {
         if checkpoint.has_changes() && base.is_none() {
             return Err(Error::internal("changes of another checkpoint"));
         }
-        let mut file = DataFile::new(self.files.as_ref(), data.to_string());
-        let vertices = self.write(checkpoint, base, &mut file)?;
+        let mut file = DataFile::new(self.files.as_ref(), data.clone());
+        let mut prepared = PreparedFile::new(self.files.as_ref(), sinks.clone());
+        let vertices = self.write(checkpoint, base, &mut file, &mut prepared)?;
         file.finish()?;
+        prepared.finish()?;
         let manifest = Manifest::new(checkpoint, vertices);
         let name = name(checkpoint.epoch, MANIFEST);
         let published = self
@@ -363,16 +374,18 @@ impl CheckpointStore for FileStore {
         for epoch in void.into_iter().rev() {
             self.remove_checkpoint(state, epoch)?;
         }
-        let data = self.data_name("chk", epoch);
-        let saved = self.try_save(state, checkpoint, &data);
+        let names = ["chk", "sinks"].map(|kind| self.data_name(kind, epoch));
+        let saved = self.try_save(state, checkpoint, &names);
         // A number that is taken says that somebody else goes on from the same checkpoint.
         state.lost = matches!(saved, Ok(None));
         let saved = saved.and_then(|saved| saved.ok_or_else(|| self.taken()));
         let manifest = match saved {
             Ok(manifest) => manifest,
             Err(e) => {
-                if let Err(e) = self.files.remove(&data) {
-                    tracing::warn!("{e}");
+                for name in &names {
+                    if let Err(e) = self.files.remove(name) {
+                        tracing::warn!("{e}");
+                    }
                 }
                 return Err(e);
             }

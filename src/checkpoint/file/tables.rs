@@ -201,7 +201,7 @@ pub(super) fn restore(
     max_parallelism: u16,
     files: &dyn Files,
 ) -> Result<VertexCheckpoint> {
-    let subtasks = vertex.subtasks.iter().map(|s| s.restore());
+    let subtasks = vertex.subtasks.iter().map(|s| s.restore(files));
     let mut restored = VertexCheckpoint {
         uid: vertex.uid.clone(),
         name: vertex.name.clone(),

@@ -95,6 +95,8 @@ fn a_crash_at_any_point_loses_no_checkpoint() {
         "rename",
         "sync names",
         "remove merged",
+        "create sinks",
+        "remove sinks",
         "sync chk",
     ] {
         let has = points.iter().any(|p| p.starts_with(kind));

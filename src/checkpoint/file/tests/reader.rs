@@ -278,6 +278,9 @@ fn the_kept_checkpoint_of_this_format_restores() {
     }
     let store = FileStore::open(directory.path(), 2).unwrap();
     let latest = store.latest().unwrap().unwrap();
-    assert_eq!(text(&latest), text(&checkpoint(7)));
+    let mut expected = checkpoint(7);
+    // The kept one is older than the files for what sinks have pre-committed.
+    expected.vertices[0].subtasks[0].committables.pop();
+    assert_eq!(text(&latest), text(&expected));
     assert!(latest.committed);
 }
