@@ -153,8 +153,12 @@ fn date(text: &str, resolver: Resolver) -> Option<i32> {
     }
     let year = digits(year)?;
     let year = if sign < 0 { -year } else { year };
-    let month = u32::try_from(digits(month)?).ok()?;
-    let mut day = u32::try_from(digits(day)?).ok()?;
+    date_of(year, digits(month)?, digits(day)?, resolver)
+}
+
+fn date_of(year: i64, month: i64, day: i64, resolver: Resolver) -> Option<i32> {
+    let month = u32::try_from(month).ok()?;
+    let mut day = u32::try_from(day).ok()?;
     if resolver == Resolver::Smart && (1..=12).contains(&month) && (29..=31).contains(&day) {
         day = day.min(days_in_month(year, month));
     }
@@ -188,13 +192,13 @@ fn clock(text: &str, seconds: Seconds, resolver: Resolver) -> Option<i64> {
         .split_once('.')
         .map_or((text, None), |(c, f)| (c, Some(f)));
     let mut parts = clock.split(':');
-    let mut part = |limit: i64| {
+    let mut part = || {
         let text = parts.next()?;
-        digits(text).filter(|v| text.len() == 2 && *v < limit)
+        digits(text).filter(|_| text.len() == 2)
     };
-    let (hour, minute) = (part(25)?, part(60)?);
+    let (hour, minute) = (part()?, part()?);
     let has_seconds = clock.len() > 5;
-    let second = if has_seconds { part(60)? } else { 0 };
+    let second = if has_seconds { part()? } else { 0 };
     if parts.next().is_some()
         || !has_seconds && (fraction.is_some() || seconds == Seconds::Required)
     {
@@ -208,6 +212,13 @@ fn clock(text: &str, seconds: Seconds, resolver: Resolver) -> Option<i64> {
         }
         Some(_) => return None,
     };
+    clock_of([hour, minute, second], nanos, resolver)
+}
+
+fn clock_of([hour, minute, second]: [i64; 3], nanos: i64, resolver: Resolver) -> Option<i64> {
+    if hour > 24 || minute > 59 || second > 59 {
+        return None;
+    }
     let all = ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + nanos;
     let end = match resolver {
         Resolver::Strict => DAY_NANOS - 1,
@@ -263,9 +274,36 @@ pub fn timestamp(
     seconds: Seconds,
     resolver: Resolver,
 ) -> Option<Instant> {
+    if let Some(([year, month, day], time, nanos)) = usual(text.as_bytes(), separator) {
+        let days = date_of(year, month, day, resolver)?;
+        return Some(Instant::of(days, clock_of(time, nanos, resolver)?));
+    }
     let (date_text, time) = text.split_once(separator)?;
     let days = date(date_text, resolver)?;
     Some(Instant::of(days, clock(time, seconds, resolver)?))
+}
+
+/// Date, time and nanoseconds in the form that nearly all have, read by place: `yyyy-MM-dd`,
+/// `separator`, `HH:mm:ss`, a fraction or none.
+fn usual(text: &[u8], separator: char) -> Option<([i64; 3], [i64; 3], i64)> {
+    let (fixed, fraction) = text.split_first_chunk::<19>()?;
+    let marks = [fixed[4], fixed[7], fixed[13], fixed[16]];
+    if marks != *b"--::" || char::from(fixed[10]) != separator {
+        return None;
+    }
+    let digit = |b: u8| b.is_ascii_digit().then(|| i64::from(b - b'0'));
+    let two = |at: usize| Some(digit(fixed[at])? * 10 + digit(fixed[at + 1])?);
+    let nanos = match fraction {
+        [] => 0,
+        [b'.', digits @ ..] if (1..=9).contains(&digits.len()) => {
+            let scale = 10_i64.pow(9 - u32::try_from(digits.len()).ok()?);
+            let mut digits = digits.iter();
+            digits.try_fold(0, |sum, b| Some(sum * 10 + digit(*b)?))? * scale
+        }
+        _ => return None,
+    };
+    let date = [two(0)? * 100 + two(2)?, two(5)?, two(8)?];
+    Some((date, [two(11)?, two(14)?, two(17)?], nanos))
 }
 
 #[cfg(test)]
@@ -329,5 +367,42 @@ mod tests {
         assert_eq!(smart("2024-02-32 00:00:00"), None);
         let t = parse_timestamp("1969-12-31T23:59:59.5", 'T').unwrap();
         assert_eq!(t.in_unit(TimeUnit::Millisecond), Some(-500));
+    }
+
+    #[test]
+    fn the_usual_form_means_the_same_as_any_other() {
+        for text in [
+            "2024-02-31 24:00:00",
+            "2024-02-30 23:59:59.999999999",
+            "2024-13-01 00:00:00",
+            "2024-01-00 00:00:00",
+            "2024-01-01 25:00:00",
+            "2024-01-01 10:60:00",
+            "2024-01-01 10:00:60.1",
+            "0000-01-01 00:00:00.000000001",
+            "1969-12-31 23:59:59.12",
+        ] {
+            assert!(usual(text.as_bytes(), ' ').is_some(), "{text}");
+            for resolver in [Resolver::Smart, Resolver::Strict] {
+                let (days, time) = text.split_once(' ').unwrap();
+                let days = date(days, resolver);
+                let time = clock(time, Seconds::Required, resolver);
+                let general = days.zip(time).map(|(d, t)| Instant::of(d, t));
+                let read = timestamp(text, ' ', Seconds::Required, resolver);
+                assert_eq!(read, general, "{text}");
+            }
+        }
+        for text in [
+            "2024-01-01T10:00:00",
+            "2024-01-01 10:00:0x",
+            "+024-01-01 10:00:00",
+            "2024-01-01 10:00:00.",
+            "2024-01-01 10:00:00.1234567890",
+            "2024-01-01 10:00:00 ",
+            "2024-01-01 10:00",
+            "20é4-01-01 10:00:00",
+        ] {
+            assert_eq!(usual(text.as_bytes(), ' '), None, "{text}");
+        }
     }
 }
