@@ -110,8 +110,12 @@ impl SinkWriterFactory for Writers {
     }
 
     fn commit(&self, committable: &[u8]) -> Result<()> {
+        self.commit_all(&[committable])
+    }
+
+    fn commit_all(&self, committables: &[&[u8]]) -> Result<()> {
         match &self.transactions {
-            Some(transactions) => transactions.commit(committable),
+            Some(transactions) => transactions.commit_all(committables),
             None => Err(Error::checkpoint(
                 "the checkpoint holds rows of an exactly-once sink, which this one is not",
             )

@@ -7,8 +7,8 @@
 //! compacted topic that holds the epoch under the transactional id, in one transaction. Kafka makes
 //! both visible or none. After a crash it is not known whether the last commit went through:
 //!
-//! 1. the transactional id is *fenced*: whatever a process that is not quite dead has begun with it
-//!    is aborted, and it can begin nothing more;
+//! 1. all transactional ids of the checkpoint are *fenced*: whatever a process that is not quite dead
+//!    has begun with one is aborted, and it can begin nothing more;
 //! 2. the marker is read, with `read_committed`, after every open transaction in front of it has
 //!    ended: it is the last epoch that was committed;
 //! 3. an epoch up to the marker is skipped, a newer one is written.
@@ -63,8 +63,8 @@ struct WriterState {
 /// A transactional id that is ours: whoever had it before is fenced.
 struct Fenced {
     producer: RecordProducer,
-    /// By lineage: the last epoch that is known to be committed.
-    committed: BTreeMap<String, u64>,
+    /// By lineage: the last epoch that is known to be committed. `None` until the markers are read.
+    committed: Option<BTreeMap<String, u64>>,
 }
 
 struct State {
@@ -136,8 +136,8 @@ impl Transactions {
         config
     }
 
-    /// Takes the transactional id over, and reads how far it has come.
-    fn fence<'s>(&self, state: &'s mut State, id: &str) -> Result<&'s mut Fenced> {
+    /// Takes the transactional id over.
+    fn take<'s>(&self, state: &'s mut State, id: &str) -> Result<&'s mut Fenced> {
         if !state.has_topic {
             let config = self.properties.producer();
             create_compacted_topic(&config, &self.marker_topic, self.properties.api_timeout)?;
@@ -150,21 +150,55 @@ impl Transactions {
                 .init_transactions(self.properties.api_timeout);
             let what = format!("cannot take over the transactional id '{id}'");
             taken.map_err(|e| producer.listener.error(&what, &e))?;
-            let committed = Markers {
-                topic: &self.marker_topic,
-                properties: &self.properties,
-            }
-            .of(id)?;
             let fenced = Fenced {
                 producer,
-                committed,
+                committed: None,
             };
             state.fenced.insert(id.to_string(), fenced);
         }
-        state
-            .fenced
-            .get_mut(id)
-            .ok_or_else(|| Error::internal("a transactional id was lost"))
+        let fenced = state.fenced.get_mut(id);
+        fenced.ok_or_else(|| Error::internal("a transactional id was lost"))
+    }
+
+    /// Takes the transactional id over, and reads how far it has come.
+    fn fence<'s>(
+        &self,
+        state: &'s mut State,
+        id: &str,
+    ) -> Result<(&'s RecordProducer, &'s mut BTreeMap<String, u64>)> {
+        let Fenced {
+            producer,
+            committed,
+        } = self.take(state, id)?;
+        let committed = match committed {
+            Some(committed) => committed,
+            none => {
+                let markers = Markers {
+                    topic: &self.marker_topic,
+                    properties: &self.properties,
+                };
+                none.insert(markers.of(id)?)
+            }
+        };
+        Ok((producer, committed))
+    }
+
+    /// Writes the records of all committables of a checkpoint, unless they are there.
+    ///
+    /// All ids are taken over before the first marker is read: a transaction that a dead attempt has
+    /// left open would stand in front of the markers of the others until its timeout.
+    ///
+    /// # Errors
+    /// When the outcome of one cannot be proven.
+    pub(super) fn commit_all(&self, committables: &[&[u8]]) -> Result<()> {
+        for committable in committables {
+            let (header, _) = unpack_header(committable)?;
+            if let Err(e) = self.take(&mut self.state(), &header.id) {
+                // It is tried again, several times, when its turn comes.
+                tracing::warn!("{e}");
+            }
+        }
+        committables.iter().try_for_each(|c| self.commit(c))
     }
 
     /// Writes the records of a committable, unless they are there.
@@ -199,8 +233,9 @@ impl Transactions {
         header: &Header,
         records: &EpochRecords,
     ) -> Result<(), Failure> {
-        let fenced = self.fence(state, &header.id).map_err(Failure::Passing)?;
-        let done = fenced.committed.get(&header.lineage);
+        let fenced = self.fence(state, &header.id);
+        let (producer, committed_epochs) = fenced.map_err(Failure::Passing)?;
+        let done = committed_epochs.get(&header.lineage);
         if done.is_some_and(|epoch| *epoch >= header.epoch) {
             return Ok(());
         }
@@ -211,7 +246,7 @@ impl Transactions {
             "the transaction of epoch {} of '{}'",
             header.epoch, header.id
         );
-        let listener = fenced.producer.listener.clone();
+        let listener = producer.listener.clone();
         let failed = |e: &KafkaError| {
             let error = listener.error(&what, e);
             match e.rdkafka_error_code() {
@@ -226,7 +261,6 @@ impl Transactions {
                 _ => Failure::Passing(error),
             }
         };
-        let producer = &fenced.producer;
         producer
             .producer
             .begin_transaction()
@@ -241,9 +275,7 @@ impl Transactions {
             committed = producer.producer.commit_transaction(timeout);
         }
         committed.map_err(|e| failed(&e))?;
-        fenced
-            .committed
-            .insert(header.lineage.clone(), header.epoch);
+        committed_epochs.insert(header.lineage.clone(), header.epoch);
         Ok(())
     }
 
@@ -270,8 +302,8 @@ impl Transactions {
     fn take_over(&self, former: &WriterState) -> Result<()> {
         let mut state = self.state();
         state.lineage.clone_from(&former.lineage);
-        let fenced = self.fence(&mut state, &former.id)?;
-        match fenced.committed.get(&former.lineage) {
+        let (_, committed) = self.fence(&mut state, &former.id)?;
+        match committed.get(&former.lineage) {
             Some(committed) if *committed > former.epoch => Err(Error::checkpoint(format!(
                 "'{}' has committed epoch {committed} to Kafka, but the checkpoint is of epoch {}: \
                  rows would be written twice",
@@ -353,11 +385,16 @@ fn pack(header: &Header, records: &[u8]) -> Result<Vec<u8>> {
 }
 
 fn unpack(committable: &[u8]) -> Result<(Header, EpochRecords)> {
+    let (header, records) = unpack_header(committable)?;
+    Ok((header, EpochRecords::read(records)?))
+}
+
+/// The header, and the records as they lie there.
+fn unpack_header(committable: &[u8]) -> Result<(Header, &[u8])> {
     let wrong = |what: &str| Error::checkpoint(format!("a committable of another sink: {what}"));
     let end = memchr::memchr(b'\n', committable).ok_or_else(|| wrong("no header"))?;
     let header = serde_json::from_slice(&committable[..end]).map_err(|e| wrong(&e.to_string()))?;
-    let records = EpochRecords::read(&committable[end + 1..])?;
-    Ok((header, records))
+    Ok((header, &committable[end + 1..]))
 }
 
 #[cfg(test)]
