@@ -87,4 +87,13 @@ pub trait Pushdown: Send + Sync {
     /// # Errors
     /// When the source cannot be opened.
     fn readers(&self, scan: &PushedScan) -> Result<Arc<dyn SourceReaderFactory>>;
+
+    /// The same for [`split_readers`](super::TableSource::split_readers).
+    ///
+    /// # Errors
+    /// When the source cannot be opened.
+    fn split_readers(&self, scan: &PushedScan) -> Result<Option<Arc<dyn SourceReaderFactory>>> {
+        let _ = scan;
+        Ok(None)
+    }
 }

@@ -160,6 +160,12 @@ pub trait DecodingFormat: Send + Sync {
         Box::new(Lines)
     }
 
+    /// Whether it finds the fields of rows by name, so that a row may be declared with some of its
+    /// fields alone.
+    fn finds_by_name(&self) -> bool {
+        false
+    }
+
     /// The format as one of whole files, if it is one: it has no decoder then.
     fn bulk(&self) -> Option<&dyn bulk::BulkDecoding> {
         None

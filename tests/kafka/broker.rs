@@ -22,7 +22,7 @@ pub struct Broker {
     process: Mutex<Child>,
 }
 
-fn free_ports() -> [u16; 2] {
+pub fn free_ports() -> [u16; 2] {
     let listen = || TcpListener::bind("127.0.0.1:0").expect("a free port");
     let (a, b) = (listen(), listen());
     [a, b].map(|l| l.local_addr().expect("an address").port())
@@ -73,7 +73,7 @@ impl Broker {
             port,
             process,
         };
-        broker.wait_until_ready();
+        wait_until_ready(&broker.address());
         Some(broker)
     }
 
@@ -90,23 +90,25 @@ impl Broker {
         sleep(pause);
         *process = run(&self.jars, self.folder.path());
         drop(process);
-        self.wait_until_ready();
+        wait_until_ready(&self.address());
     }
 
-    fn wait_until_ready(&self) {
-        let end = Instant::now() + Duration::from_secs(90);
-        let consumer: BaseConsumer = ClientConfig::new()
-            .set("bootstrap.servers", self.address())
-            .set("log_level", "0")
-            .create()
-            .expect("a client");
-        while consumer
-            .fetch_metadata(None, Duration::from_millis(500))
-            .is_err()
-        {
-            assert!(Instant::now() < end, "the broker does not start");
-            sleep(Duration::from_millis(100));
-        }
+    /// By what the first records of partition 0 of `topic` are compressed, as the broker keeps them:
+    /// none, gzip, snappy, lz4, zstd.
+    pub fn compression(&self, topic: &str) -> &'static str {
+        let log = self
+            .folder
+            .path()
+            .join(format!("data/{topic}-0/00000000000000000000.log"));
+        let log = fs::read(log).expect("a log");
+        // The header of a batch: offset, length, epoch, version, checksum, attributes.
+        let attributes = log[8 + 4 + 4 + 1 + 4 + 1];
+        ["none", "gzip", "snappy", "lz4", "zstd"][usize::from(attributes & 7)]
+    }
+
+    /// The folder of the jars.
+    pub fn jars(&self) -> &Path {
+        &self.jars
     }
 
     /// A tool of Kafka's own, in Java.
@@ -125,6 +127,23 @@ impl Drop for Broker {
             let _ = process.kill();
             let _ = process.wait();
         }
+    }
+}
+
+/// Waits until a broker answers.
+pub fn wait_until_ready(address: &str) {
+    let end = Instant::now() + Duration::from_secs(90);
+    let consumer: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", address)
+        .set("log_level", "0")
+        .create()
+        .expect("a client");
+    while consumer
+        .fetch_metadata(None, Duration::from_millis(500))
+        .is_err()
+    {
+        assert!(Instant::now() < end, "the broker does not start");
+        sleep(Duration::from_millis(100));
     }
 }
 

@@ -63,6 +63,74 @@ impl Cluster {
         }
     }
 
+    /// Removes the records of partition 0 of `topic` before `offset`.
+    pub fn delete_records(&self, topic: &str, offset: i64) {
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(topic, 0, Offset::Offset(offset))
+            .expect("an offset");
+        let options = AdminOptions::new().operation_timeout(Some(WAIT));
+        let deleted = block_on(self.admin().delete_records(&list, &options)).expect("an answer");
+        for partition in deleted.elements() {
+            partition.error().expect("the records are deleted");
+        }
+    }
+
+    /// Deletes a topic and waits until it is gone.
+    pub fn delete_topic(&self, topic: &str) {
+        let options = AdminOptions::new().operation_timeout(Some(WAIT));
+        let deleted = block_on(self.admin().delete_topics(&[topic], &options)).expect("an answer");
+        for result in deleted {
+            result.expect("the topic is deleted");
+        }
+        let consumer: BaseConsumer = self.config().create().expect("a client");
+        wait_until(&format!("topic {topic} is still there"), || {
+            let metadata = consumer.fetch_metadata(None, WAIT).expect("metadata");
+            metadata.topics().iter().all(|t| t.name() != topic)
+        });
+    }
+
+    /// The offset that `group` has committed for a partition of `topic`.
+    pub fn committed(&self, group: &str, topic: &str, partition: i32) -> Option<i64> {
+        let consumer = self.consumer(group);
+        let mut list = TopicPartitionList::new();
+        list.add_partition(topic, partition);
+        let found = consumer.committed_offsets(list, WAIT).expect("an answer");
+        match found.elements()[0].offset() {
+            Offset::Offset(offset) => Some(offset),
+            _ => None,
+        }
+    }
+
+    /// A member to be of `group`.
+    pub fn consumer(&self, group: &str) -> BaseConsumer {
+        self.config()
+            .set("group.id", group)
+            .set("enable.auto.commit", "false")
+            .set("auto.offset.reset", "earliest")
+            .set("session.timeout.ms", "6000")
+            .create()
+            .expect("a client")
+    }
+
+    /// How far the committed records of `topic` reach: the sum of the offsets of its partitions.
+    pub fn end(&self, topic: &str) -> i64 {
+        let consumer: BaseConsumer = self
+            .config()
+            .set("isolation.level", "read_committed")
+            .create()
+            .expect("a client");
+        let metadata = consumer
+            .fetch_metadata(Some(topic), WAIT)
+            .expect("metadata");
+        let partitions = metadata.topics()[0].partitions().iter();
+        partitions
+            .map(|p| {
+                let bounds = consumer.fetch_watermarks(topic, p.id(), WAIT);
+                bounds.expect("offsets").1
+            })
+            .sum()
+    }
+
     /// Writes records: partition, key, value.
     pub fn produce<'a>(
         &self,
@@ -148,6 +216,15 @@ impl Cluster {
     }
 }
 
+/// Waits until `condition` holds; fails with `what` when it does not come to that.
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let end = Instant::now() + WAIT;
+    while !condition() {
+        assert!(Instant::now() < end, "{what}");
+        sleep(Duration::from_millis(100));
+    }
+}
+
 fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread()
         .build()
@@ -184,9 +261,23 @@ impl Engine {
         self.0.wait().expect("the engine ends");
     }
 
+    /// Waits until it ends by itself, with an error; answers what it has written since.
+    pub fn fails(mut self, folder: &Path) -> String {
+        wait_until("the engine does not fail", || !self.is_running());
+        let status = self.0.wait().expect("a status");
+        let log = log(folder);
+        assert!(!status.success(), "no failure: {log}");
+        log
+    }
+
     pub fn is_running(&mut self) -> bool {
         self.0.try_wait().expect("a status").is_none()
     }
+}
+
+/// What all engines of a folder have written to their standard error and output.
+pub fn log(folder: &Path) -> String {
+    fs::read_to_string(folder.join("engine.log")).unwrap_or_default()
 }
 
 /// Runs a script to its end and gives what it printed.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::broker::Broker;
-use crate::cluster::{Cluster, Engine, WAIT};
+use crate::cluster::{Cluster, Engine, WAIT, log, wait_until};
 
 /// How often the engine is killed.
 fn kills() -> u32 {
@@ -46,10 +46,14 @@ fn script(address: &str, folder: &Path, name: &str, query: &str, parallelism: u6
 
 const COPY: &str = "SELECT i, CAST(1 AS BIGINT) FROM t";
 
-/// Writes numbers into `topic` until it is told to stop; answers how many.
-fn feed(cluster: &Cluster, topic: &str, partitions: i32, stop: &AtomicBool) -> u64 {
+/// Writes numbers into the `partitions` of `topic` until these are none; answers how many.
+fn feed(cluster: &Cluster, topic: &str, partitions: &AtomicI32) -> u64 {
     let mut next = 0;
-    while !stop.load(Ordering::SeqCst) {
+    loop {
+        let partitions = partitions.load(Ordering::SeqCst);
+        if partitions == 0 {
+            return next;
+        }
         let values: Vec<(i32, String)> = (next..next + 50)
             .map(|i| {
                 let partition = i32::try_from(i % 1000).expect("small") % partitions;
@@ -63,40 +67,55 @@ fn feed(cluster: &Cluster, topic: &str, partitions: i32, stop: &AtomicBool) -> u
         next += 50;
         thread::sleep(Duration::from_millis(20));
     }
-    next
 }
 
-/// Kills the engine again and again while `topic` is fed; answers how many numbers there were when
-/// all have come through.
+/// Kills the engine again and again while the topic that it reads is fed, and gains partitions;
+/// answers how many numbers there were when all have come through.
 fn kill_again_and_again(
     cluster: &Cluster,
     name: &str,
     query: &str,
     is_complete: &dyn Fn(u64) -> bool,
 ) -> u64 {
-    let input = format!("{name}-in");
+    let (input, output) = (format!("{name}-in"), format!("{name}-out"));
     cluster.create_topic(&input, 3);
-    cluster.create_topic(&format!("{name}-out"), 2);
+    cluster.create_topic(&output, 2);
     let folder = tempfile::tempdir().expect("a folder");
     let mut dice = Dice(name.len() as u64);
-    let stop = AtomicBool::new(false);
+    let partitions = AtomicI32::new(3);
     let total = thread::scope(|scope| {
-        let feeder = scope.spawn(|| feed(cluster, &input, 3, &stop));
-        for _ in 0..kills() {
+        // It must not go on for ever when something fails here.
+        let stop = OnDrop(&partitions);
+        let feeder = scope.spawn(|| feed(cluster, &input, &partitions));
+        for round in 0..kills() {
             let parallelism = 1 + dice.below(3);
             let script = script(&cluster.address, folder.path(), name, query, parallelism);
-            let engine = Engine::start(folder.path(), &script);
-            thread::sleep(Duration::from_millis(300 + dice.below(2_500)));
+            let before = cluster.end(&output);
+            let mut engine = Engine::start(folder.path(), &script);
+            // Half of them while it starts or restores, half while transactions go through.
+            if round % 2 == 0 {
+                wait_until("no transaction goes through", || {
+                    cluster.end(&output) > before || !engine.is_running()
+                });
+                thread::sleep(Duration::from_millis(dice.below(400)));
+            } else {
+                thread::sleep(Duration::from_millis(dice.below(2_500)));
+            }
+            assert!(engine.is_running(), "it has ended: {}", log(folder.path()));
             engine.kill();
+            if round == kills() / 2 {
+                cluster.set_partitions(&input, 5);
+                partitions.store(5, Ordering::SeqCst);
+            }
         }
-        stop.store(true, Ordering::SeqCst);
+        drop(stop);
         feeder.join().expect("the feeder ends")
     });
     let script = script(&cluster.address, folder.path(), name, query, 2);
     let mut engine = Engine::start(folder.path(), &script);
     let end = Instant::now() + 3 * WAIT;
     while !is_complete(total) {
-        let log = || std::fs::read_to_string(folder.path().join("engine.log")).unwrap_or_default();
+        let log = || log(folder.path());
         assert!(engine.is_running(), "the engine has ended: {}", log());
         assert!(Instant::now() < end, "not all has come through: {}", log());
         thread::sleep(Duration::from_millis(300));
@@ -105,6 +124,15 @@ fn kill_again_and_again(
     thread::sleep(Duration::from_secs(1));
     engine.kill();
     total
+}
+
+/// Leaves no partitions to feed.
+struct OnDrop<'a>(&'a AtomicI32);
+
+impl Drop for OnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::SeqCst);
+    }
 }
 
 /// The rows of an envelope: `+` or `-`, and its two numbers.
@@ -192,7 +220,7 @@ pub fn a_zombie_is_fenced(broker: &Broker) {
     assert!(new.is_running());
     new.kill();
     old.kill();
-    let log = std::fs::read_to_string(folders[0].path().join("engine.log")).expect("a log");
+    let log = log(folders[0].path());
     assert!(log.contains("sink.transactional-id-prefix"), "{log}");
 }
 

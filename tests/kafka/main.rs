@@ -7,8 +7,12 @@
 
 mod broker;
 mod cluster;
+mod compression;
 mod exactly_once;
+mod examples;
+mod groups;
 mod handover;
+mod lost_records;
 #[path = "../flink/stub.rs"]
 #[allow(clippy::unwrap_used, dead_code)] // of another test, which uses all of it
 mod stub;
@@ -30,9 +34,19 @@ const TESTS: &[(&str, Test)] = &[
     ("a_bad_record_is_named_skipped_or_kept", tables::bad_records),
     ("upserts_and_tombstones", tables::upserts),
     ("windows_by_partition", tables::windows_by_partition),
-    ("offsets_of_the_group", tables::group_offsets),
+    ("offsets_of_the_group", groups::group_offsets),
+    ("the_group_rebalances", groups::the_group_rebalances),
     ("new_partitions_are_found", tables::new_partitions),
     ("offsets_are_handed_to_a_cluster", handover::offsets),
+    (
+        "every_compression_both_ways",
+        compression::every_compression,
+    ),
+    (
+        "lost_records_are_named",
+        lost_records::lost_records_are_named,
+    ),
+    ("the_examples_as_written", examples::as_written),
     (
         "killed_at_random_moments",
         exactly_once::killed_at_random_moments,

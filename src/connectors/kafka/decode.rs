@@ -9,12 +9,18 @@ use arrow::datatypes::SchemaRef;
 use rdkafka::message::Message;
 
 use super::metadata::Metadata;
+use super::nested;
 use crate::changelog::{ChangeBatch, RowKind};
 use crate::error::{Error, Result};
 use crate::formats::builder::ColumnBuilder;
 use crate::formats::{DecodedColumns, Decoder, DecodingFormat};
 use crate::types::cast::{Cast, CastMode, Environment};
 use crate::types::{Column, DataType, Schema};
+
+/// A batch is cut when a buffer has so many bytes.
+const BATCH_BYTES: usize = 16 << 20;
+/// Buffers are looked at after so many bytes of records.
+const LOOK_BYTES: usize = 64 << 10;
 
 /// Where a column of the output comes from.
 #[derive(Debug, Clone, Copy)]
@@ -27,14 +33,24 @@ pub(super) enum Origin {
     Metadata(usize),
 }
 
+/// A column of the output.
+#[derive(Debug, Clone)]
+pub(super) struct Piece {
+    pub(super) origin: Origin,
+    /// Which field of it, from the outermost row inwards; empty for all of it.
+    pub(super) path: Vec<usize>,
+}
+
 /// What is made of records: the part of it that all subtasks share.
 pub(super) struct DecodePlan {
     pub(super) key: Option<(Arc<dyn DecodingFormat>, DecodedColumns)>,
     pub(super) value: (Arc<dyn DecodingFormat>, DecodedColumns),
     pub(super) metadata: Vec<Metadata>,
-    pub(super) origins: Vec<Origin>,
-    /// The columns of the output.
+    pub(super) pieces: Vec<Piece>,
+    /// The columns of the output before fields are taken of them.
     pub(super) output: Schema,
+    /// The output.
+    pub(super) arrow: SchemaRef,
     /// Whether a record without a value deletes the row of its key.
     pub(super) upsert: bool,
     pub(super) environment: Environment,
@@ -57,11 +73,11 @@ impl DecodePlan {
 
     /// A decoder for one subtask.
     pub(super) fn decoder(&self) -> Result<RecordDecoder> {
-        let casts = self.origins.iter().zip(&self.output.columns);
+        let casts = self.pieces.iter().zip(&self.output.columns);
         let casts = casts
-            .map(|(origin, column)| {
-                let from = self.origin_type(*origin);
-                if from.kind == column.data_type.kind {
+            .map(|(piece, column)| {
+                let from = self.origin_type(piece.origin);
+                if from.kind == column.data_type.kind || !piece.path.is_empty() {
                     return Ok(None);
                 }
                 Cast::new(
@@ -85,13 +101,15 @@ impl DecodePlan {
                 .iter()
                 .map(|m| (*m, ColumnBuilder::new(&m.data_type())))
                 .collect(),
-            origins: self.origins.clone(),
+            pieces: self.pieces.clone(),
             casts,
-            arrow: self.output.to_arrow(),
+            arrow: Arc::clone(&self.arrow),
             upsert: self.upsert,
             rows: Vec::new(),
             len: 0,
             skipped: 0,
+            unseen: 0,
+            is_full: false,
         })
     }
 }
@@ -107,7 +125,7 @@ pub(super) struct RecordDecoder {
     key: Option<Box<dyn Decoder>>,
     value: Box<dyn Decoder>,
     metadata: Vec<(Metadata, ColumnBuilder)>,
-    origins: Vec<Origin>,
+    pieces: Vec<Piece>,
     /// `None` where the type is the column's already.
     casts: Vec<Option<Cast>>,
     arrow: SchemaRef,
@@ -118,11 +136,17 @@ pub(super) struct RecordDecoder {
     len: usize,
     /// Records without a key, where one is needed.
     skipped: u64,
+    /// Bytes of records since the buffers were last looked at.
+    unseen: usize,
+    /// What was seen then.
+    is_full: bool,
 }
 
 impl RecordDecoder {
     /// Takes a record. A record that fails leaves nothing behind.
     pub(super) fn push<M: Message>(&mut self, message: &M) -> Result<()> {
+        let parts = [message.key(), message.payload()];
+        self.unseen += parts.into_iter().flatten().map(<[u8]>::len).sum::<usize>();
         let key = self.push_key(message)?;
         if self.upsert && key.is_none() {
             // Nobody can say which row it is about.
@@ -173,8 +197,18 @@ impl RecordDecoder {
         self.len
     }
 
+    /// Whether a buffer has [`BATCH_BYTES`], so that the batch is to be cut. Buffers are looked at now
+    /// and then: there may be many.
+    pub(super) fn is_full(&mut self) -> bool {
+        if self.unseen >= LOOK_BYTES {
+            self.unseen = 0;
+            self.is_full = self.bytes_used() >= BATCH_BYTES;
+        }
+        self.is_full
+    }
+
     /// Bytes of the largest buffer.
-    pub(super) fn bytes_used(&self) -> usize {
+    fn bytes_used(&self) -> usize {
         let key = self.key.as_ref().map_or(0, |k| k.bytes_used());
         let metadata = self.metadata.iter().map(|(_, c)| c.bytes_used()).max();
         key.max(self.value.bytes_used()).max(metadata.unwrap_or(0))
@@ -189,6 +223,7 @@ impl RecordDecoder {
     /// The rows since the last call.
     pub(super) fn finish(&mut self) -> Result<ChangeBatch> {
         let len = std::mem::take(&mut self.len);
+        self.is_full = false;
         let rows = std::mem::take(&mut self.rows);
         let tracked = self.key.is_some() || self.upsert;
         let key = self.key.as_mut().map(|k| k.finish()).transpose()?;
@@ -211,9 +246,9 @@ impl RecordDecoder {
             .iter_mut()
             .map(|(_, c)| c.finish())
             .collect::<Result<_>>()?;
-        let mut columns = Vec::with_capacity(self.origins.len());
-        for (origin, cast) in self.origins.iter().zip(&self.casts) {
-            let array = match (origin, &key) {
+        let mut columns = Vec::with_capacity(self.pieces.len());
+        for (piece, cast) in self.pieces.iter().zip(&self.casts) {
+            let array = match (&piece.origin, &key) {
                 (Origin::Key(i), Some(key)) => at(key.rows().column(*i), &key_indices)?,
                 (Origin::Key(_), None) => return Err(Error::internal("a key without its format")),
                 (Origin::Value(i), _) => at(value.rows().column(*i), &value_indices)?,
@@ -221,7 +256,7 @@ impl RecordDecoder {
             };
             columns.push(match cast {
                 Some(cast) => cast.array(&array)?,
-                None => array,
+                None => nested::field(&array, &piece.path)?,
             });
         }
         let options = RecordBatchOptions::new().with_row_count(Some(len));

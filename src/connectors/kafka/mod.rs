@@ -2,8 +2,8 @@
 //!
 //! - `settings`, `properties`, `fields`: what the options say,
 //! - `client`: what all clients of a cluster share,
-//! - `source`, `reader`, `splits`, `decode`, `metadata`: the table as a source; records that
-//!   cannot be decoded go to `dead_letters`,
+//! - `source`, `reader`, `splits`, `position`, `decode`, `nested`, `metadata`: the table as a source;
+//!   records that cannot be decoded go to `dead_letters`, and `reset` says what becomes of a lost position,
 //! - `sink`, `encode`, `producer`: the table as a sink,
 //! - `transactions`, `marker`, `epoch_file`: exactly once.
 
@@ -15,9 +15,12 @@ mod epoch_file;
 mod fields;
 mod marker;
 mod metadata;
+mod nested;
+mod position;
 mod producer;
 mod properties;
 mod reader;
+mod reset;
 mod settings;
 mod sink;
 mod source;
@@ -28,10 +31,10 @@ use std::sync::Arc;
 
 use self::encode::EncodePlan;
 use self::metadata::Metadata;
+pub use self::position::next_offsets;
 use self::settings::{ScanSettings, SinkSettings, TableSettings};
 use self::sink::KafkaSink;
 use self::source::{Decoding, KafkaSource};
-pub use self::splits::next_offsets;
 use super::options::{
     Options, missing_required, optional, refuse_unknown, required, scan_parallelism,
     sink_parallelism,

@@ -175,7 +175,7 @@ const KNOWN: &[(&str, Role, Target)] = &[
     ("value.serializer", Producer, WithoutEffect),
 ];
 
-/// Where a partition without a committed offset is begun.
+/// Where a partition is begun that has no committed offset, or whose offset is not in its log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OffsetReset {
     Earliest,
@@ -412,16 +412,12 @@ impl Properties {
             .set("client.id", "ebbflow")
             .set("isolation.level", "read_uncommitted")
             .set("enable.auto.commit", "false")
-            .set("fetch.queue.backoff.ms", "10");
+            .set("fetch.queue.backoff.ms", "10")
+            // Nobody jumps to another offset but us: see `reset`.
+            .set("auto.offset.reset", "error");
         for (name, value) in &self.consumer {
             config.set(*name, value);
         }
-        let reset = match self.offset_reset {
-            None => "error",
-            Some(OffsetReset::Earliest) => "earliest",
-            Some(OffsetReset::Latest) => "latest",
-        };
-        config.set("auto.offset.reset", reset);
         config.set("group.id", self.group_id.as_deref().unwrap_or(group));
         if self.group_id.is_none() {
             config.set("enable.auto.commit", "false");

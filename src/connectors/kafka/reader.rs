@@ -17,9 +17,11 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use super::client::{Listener, consumer};
 use super::dead_letters::DeadLetters;
 use super::decode::RecordDecoder;
+use super::position::{Cursor, Fingerprint, Met, Position, restore, save};
+use super::reset::{self, Lost};
 use super::settings::Place;
 use super::source::Shared;
-use super::splits::{Enumerator, Partition, Position, restore, save};
+use super::splits::{Enumerator, Partition};
 use crate::changelog::ChangeBatch;
 use crate::connectors::{SourcePoll, SourceReader, SplitPosition};
 use crate::error::{Error, Result};
@@ -28,13 +30,11 @@ use crate::runtime::clock::monotonic_ns;
 /// Shortest and longest wait when there is nothing to read.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 const WAIT_MAX: Duration = Duration::from_millis(10);
-/// A batch is cut when a buffer has so many bytes.
-const BATCH_BYTES: usize = 16 << 20;
 
 /// A partition that is being read.
 struct Split {
     partition: Partition,
-    position: Position,
+    cursor: Cursor,
     queue: PartitionQueue<Listener>,
     /// Records that came before it had a queue of its own.
     early: VecDeque<OwnedMessage>,
@@ -42,8 +42,17 @@ struct Split {
     /// all, though the last offsets may hold no record of ours (the end of a transaction, a record
     /// that compaction removed).
     ends_with_log: bool,
+    state: Reading,
+}
+
+/// What becomes of a split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    GoesOn,
     /// Nothing is left of it.
-    done: bool,
+    Done,
+    /// What it would read is not there.
+    Lost(Lost),
 }
 
 /// The reader of one subtask.
@@ -130,7 +139,7 @@ impl KafkaReader {
         positions.retain(|(p, _)| {
             p.owner(self.parallelism) == self.subtask && self.shared.topics.contains(&p.topic)
         });
-        self.add(positions)?;
+        self.add(self.with_last(positions)?)?;
         let new = if restored.is_empty() || self.shared.scan.end.is_none() {
             self.unknown()?
         } else {
@@ -151,22 +160,40 @@ impl KafkaReader {
             None => vec![None; new.len()],
         };
         let new = new.into_iter().zip(starts).zip(stops);
-        let new = new.map(|((p, next), stop)| (p, Position { next, stop }));
+        let new = new.map(|((p, next), stop)| (p, begin_at(next, stop)));
         self.add(new.collect())?;
         self.plan_look();
         Ok(())
     }
 
+    /// Positions that are gone on from: each with the last record that was read, if it is there, by
+    /// which the log is known again.
+    fn with_last(&self, positions: Vec<(Partition, Position)>) -> Result<Vec<(Partition, Cursor)>> {
+        let cursors = positions.into_iter().map(|(partition, position)| {
+            let last = position.last.as_ref();
+            let is_there = match last {
+                Some(last) if !position.is_at_stop() => {
+                    let (first, end) = self.enumerator().bounds(&partition)?;
+                    (first..end).contains(&last.offset)
+                }
+                _ => false,
+            };
+            Ok((partition, Cursor::new(position, is_there)))
+        });
+        cursors.collect()
+    }
+
     /// Starts to read partitions.
-    fn add(&mut self, partitions: Vec<(Partition, Position)>) -> Result<()> {
+    fn add(&mut self, partitions: Vec<(Partition, Cursor)>) -> Result<()> {
         let mut list = TopicPartitionList::new();
         let mut added = Vec::new();
-        for (partition, position) in partitions {
-            if position.stop.is_some_and(|stop| position.next >= stop) {
-                self.finished.insert(partition, position);
+        for (partition, cursor) in partitions {
+            let position = &cursor.position;
+            if position.is_at_stop() {
+                self.finished.insert(partition, cursor.position);
                 continue;
             }
-            let offset = Offset::Offset(position.next);
+            let offset = Offset::Offset(cursor.fetch_from());
             list.add_partition_offset(&partition.topic, partition.id, offset)
                 .map_err(|e| self.consumer.context().error(&about(&partition), &e))?;
             let ends_with_log = match (position.stop, &self.shared.scan.end) {
@@ -175,7 +202,7 @@ impl KafkaReader {
                 }
                 (stop, _) => stop.is_some(),
             };
-            added.push((partition, position, ends_with_log));
+            added.push((partition, cursor, ends_with_log));
         }
         if added.is_empty() {
             return Ok(());
@@ -185,18 +212,18 @@ impl KafkaReader {
             let context = self.consumer.context();
             context.error("cannot read the partitions of the table", &e)
         })?;
-        for (partition, position, ends_with_log) in added {
+        for (partition, cursor, ends_with_log) in added {
             let queue = self
                 .consumer
                 .split_partition_queue(&partition.topic, partition.id)
                 .ok_or_else(|| Error::internal(format!("{partition} has no queue")))?;
             self.splits.push(Split {
                 partition,
-                position,
+                cursor,
                 queue,
                 early: VecDeque::new(),
                 ends_with_log,
-                done: false,
+                state: Reading::GoesOn,
             });
         }
         Ok(())
@@ -232,10 +259,7 @@ impl KafkaReader {
             tracing::info!("new partition {partition}");
         }
         let new = new.into_iter().zip(starts);
-        self.add(
-            new.map(|(p, next)| (p, Position { next, stop: None }))
-                .collect(),
-        )
+        self.add(new.map(|(p, next)| (p, begin_at(next, None))).collect())
     }
 
     /// Serves what concerns the client as a whole.
@@ -259,71 +283,94 @@ impl KafkaReader {
 
     /// Decodes up to `max_rows` of split `at`. Answers whether anything came.
     fn read(&mut self, at: usize, max_rows: usize) -> Result<bool> {
-        let split = &mut self.splits[at];
+        let Self {
+            splits,
+            decoder,
+            dead_letters,
+            consumer,
+            ..
+        } = self;
+        let split = &mut splits[at];
         let mut progress = false;
-        while self.decoder.rows() < max_rows && self.decoder.bytes_used() < BATCH_BYTES {
-            if let Some(message) = split.early.pop_front() {
-                let offset = message.offset();
-                let is_ours = split.position.stop.is_none_or(|stop| offset < stop);
-                if is_ours && offset >= split.position.next {
-                    push(&mut self.decoder, self.dead_letters.as_mut(), &message)?;
-                    split.position.next = offset + 1;
-                    progress = true;
+        // Its fingerprint is taken at the end: nobody asks for those in between.
+        let mut last = None;
+        while split.state == Reading::GoesOn && decoder.rows() < max_rows && !decoder.is_full() {
+            let (met, offset) = if let Some(message) = split.early.pop_front() {
+                let met = split.cursor.meet(&message);
+                if met == Met::New {
+                    push(decoder, dead_letters.as_mut(), &message)?;
+                    split.cursor.position.last = Some(Fingerprint::of(&message));
                 }
-                continue;
-            }
-            let message = match split.queue.poll(Duration::ZERO) {
-                None => break,
-                Some(Ok(message)) => message,
-                Some(Err(KafkaError::PartitionEOF(_))) => {
-                    split.done = split.ends_with_log;
-                    if split.done {
-                        break;
+                (met, message.offset())
+            } else {
+                let message = match split.queue.poll(Duration::ZERO) {
+                    None => break,
+                    Some(Ok(message)) => message,
+                    Some(Err(KafkaError::PartitionEOF(_))) => {
+                        if split.ends_with_log {
+                            split.state = Reading::Done;
+                        }
+                        continue;
                     }
-                    continue;
+                    Some(Err(e)) if reset::is_refusal(&e) => {
+                        split.state = Reading::Lost(Lost::Refused);
+                        continue;
+                    }
+                    Some(Err(e)) => {
+                        check(consumer, &about(&split.partition), &e)?;
+                        continue;
+                    }
+                };
+                let offset = message.offset();
+                let met = split.cursor.meet(&message);
+                if met == Met::New {
+                    push(decoder, dead_letters.as_mut(), &message)?;
+                    last = Some(message);
                 }
-                Some(Err(e)) => {
-                    check(&self.consumer, &about(&split.partition), &e)?;
-                    continue;
-                }
+                (met, offset)
             };
-            let offset = message.offset();
-            if split.position.stop.is_some_and(|stop| offset >= stop) {
-                split.done = true;
-                break;
+            progress |= matches!(met, Met::New | Met::Known);
+            match met {
+                Met::Other => split.state = Reading::Lost(Lost::OtherRecord(offset)),
+                Met::Beyond => split.state = Reading::Done,
+                _ if split.cursor.position.is_at_stop() => split.state = Reading::Done,
+                Met::New | Met::Known => {}
             }
-            progress = true;
-            // What lies before the position was taken before.
-            if offset >= split.position.next {
-                push(&mut self.decoder, self.dead_letters.as_mut(), &message)?;
-                split.position.next = offset + 1;
-            }
-            if split.position.stop.is_some_and(|stop| offset + 1 >= stop) {
-                split.done = true;
-                break;
-            }
+        }
+        if let Some(message) = last {
+            split.cursor.position.last = Some(Fingerprint::of(&message));
         }
         Ok(progress)
     }
 
-    /// Takes partitions that are read to their end out of the assignment.
-    fn remove_done(&mut self) -> Result<()> {
-        if !self.splits.iter().any(|s| s.done) {
+    /// Takes partitions that are read to their end out of the assignment, and goes on elsewhere with
+    /// those whose records are not there.
+    fn settle(&mut self) -> Result<()> {
+        if self.splits.iter().all(|s| s.state == Reading::GoesOn) {
             return Ok(());
         }
         let mut list = TopicPartitionList::new();
+        let mut moved = Vec::new();
         let splits = std::mem::take(&mut self.splits);
         for split in splits {
-            if split.done {
-                list.add_partition(&split.partition.topic, split.partition.id);
-                self.finished.insert(split.partition, split.position);
-            } else {
+            if split.state == Reading::GoesOn {
                 self.splits.push(split);
+                continue;
+            }
+            list.add_partition(&split.partition.topic, split.partition.id);
+            let position = split.cursor.position;
+            if let Reading::Lost(lost) = split.state {
+                let enumerator = self.enumerator();
+                let next = reset::go_on(&enumerator, &split.partition, position.next, lost)?;
+                moved.push((split.partition, begin_at(next, position.stop)));
+            } else {
+                self.finished.insert(split.partition, position);
             }
         }
         let context = self.consumer.context();
         let removed = self.consumer.incremental_unassign(&list);
-        removed.map_err(|e| context.error("cannot end the reading of partitions", &e))
+        removed.map_err(|e| context.error("cannot end the reading of partitions", &e))?;
+        self.add(moved)
     }
 
     fn take(&mut self) -> Result<ChangeBatch> {
@@ -349,11 +396,11 @@ impl SourceReader for KafkaReader {
                     break;
                 }
             }
-            if self.decoder.rows() >= max_rows || self.decoder.bytes_used() >= BATCH_BYTES {
+            if self.decoder.rows() >= max_rows || self.decoder.is_full() {
                 break;
             }
         }
-        self.remove_done()?;
+        self.settle()?;
         if progress {
             self.wait = WAIT_MIN;
             return Ok(SourcePoll::Batch(self.take()?));
@@ -379,7 +426,7 @@ impl SourceReader for KafkaReader {
         let read = self
             .splits
             .iter()
-            .map(|s| (s.partition.clone(), s.position.clone()));
+            .map(|s| (s.partition.clone(), s.cursor.position.clone()));
         let finished = self.finished.iter().map(|(p, at)| (p.clone(), at.clone()));
         save(finished.chain(read))
     }
@@ -407,6 +454,12 @@ impl SourceReader for KafkaReader {
         let dead = self.dead_letters.as_ref().map_or(0, DeadLetters::sent);
         self.decoder.skipped() + dead
     }
+}
+
+/// The reading of a partition from offset `next` on.
+fn begin_at(next: i64, stop: Option<i64>) -> Cursor {
+    let last = None;
+    Cursor::new(Position { next, stop, last }, false)
 }
 
 fn about(partition: &Partition) -> String {
@@ -447,14 +500,12 @@ fn check(consumer: &BaseConsumer<Listener>, what: &str, error: &KafkaError) -> R
     let context = consumer.context();
     let code = error.rdkafka_error_code();
     match code {
-        Some(Code::AutoOffsetReset | Code::OffsetOutOfRange) => {
-            Err(context.error(what, error).hint(
-                "records were deleted before they were read; 'properties.auto.offset.reset' = \
-                 'earliest' goes on with the oldest that is left",
-            ))
-        }
+        // Of which partition is not said.
         Some(
-            Code::Fatal
+            Code::AutoOffsetReset
+            | Code::OffsetOutOfRange
+            | Code::LogTruncation
+            | Code::Fatal
             | Code::Authentication
             | Code::SSL
             | Code::UnknownTopic

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use super::decode::{DecodePlan, Origin};
+use super::decode::{DecodePlan, Origin, Piece};
 use super::metadata::Metadata;
+use super::nested;
 use super::properties::Properties;
 use super::reader::KafkaReader;
 use super::settings::{ScanSettings, TableSettings, Topics};
 use crate::changelog::ChangelogMode;
+use crate::connectors::pushdown::{FieldPath, Pushdown, PushedScan};
 use crate::connectors::{
     SourceReader, SourceReaderFactory, SplitPosition, TableDescription, TableSource,
 };
@@ -73,11 +75,12 @@ impl KafkaSource {
         };
         // Types that a format cannot read are refused when the table is used, not when it runs.
         let all: Vec<usize> = (0..this.physical.len() + this.metadata.len()).collect();
-        this.plan(&all)?.decoder()?;
+        this.plan(&whole(&all))?.decoder()?;
         Ok(this)
     }
 
-    fn plan(&self, projection: &[usize]) -> Result<DecodePlan> {
+    /// How the columns `asked`, or fields in them, are made of records.
+    fn plan(&self, asked: &[FieldPath]) -> Result<DecodePlan> {
         let fields = &self.settings.fields;
         let mut key = DecodedColumns {
             schema: fields.key_schema(&self.physical),
@@ -89,22 +92,40 @@ impl KafkaSource {
         };
         let of_value = self.value.metadata();
         let mut metadata = Vec::new();
-        let mut origins = Vec::with_capacity(projection.len());
-        let mut output = Vec::with_capacity(projection.len());
-        for index in projection {
+        let mut pieces = Vec::with_capacity(asked.len());
+        let mut output = Vec::with_capacity(asked.len());
+        for FieldPath {
+            column: index,
+            fields: path,
+        } in asked
+        {
+            let piece = |origin| Piece {
+                origin,
+                path: path.clone(),
+            };
             if let Some(column) = self.physical.columns.get(*index) {
                 output.push(column.clone());
                 let in_key = fields.key.iter().position(|i| i == index);
                 let in_value = fields.value.iter().position(|i| i == index);
                 // What lies in both is read from the value, as in Flink; a deletion has no value.
-                origins.push(match (in_key, in_value) {
+                pieces.push(match (in_key, in_value) {
                     (Some(i), value) if self.upsert || value.is_none() => {
-                        key.projection.push(i);
-                        Origin::Key(key.projection.len() - 1)
+                        piece(Origin::Key(place(i, &mut key.projection)))
                     }
                     (_, Some(i)) => {
-                        value.projection.push(i);
-                        Origin::Value(value.projection.len() - 1)
+                        let place = place(i, &mut value.projection);
+                        let paths = if self.value.finds_by_name() {
+                            let same = asked.iter().filter(|other| other.column == *index);
+                            same.map(|other| other.fields.as_slice()).collect()
+                        } else {
+                            vec![&[][..]]
+                        };
+                        value.schema.columns[i].data_type =
+                            nested::prune(&column.data_type, &paths);
+                        Piece {
+                            origin: Origin::Value(place),
+                            path: nested::moved(path, &paths),
+                        }
                     }
                     (_, None) => return Err(Error::internal("a column of neither key nor value")),
                 });
@@ -114,7 +135,7 @@ impl KafkaSource {
             output.push(column.clone());
             if let Some(own) = Metadata::find(name) {
                 metadata.push(own);
-                origins.push(Origin::Metadata(metadata.len() - 1));
+                pieces.push(piece(Origin::Metadata(metadata.len() - 1)));
                 continue;
             }
             let found = name.strip_prefix(OF_VALUE);
@@ -124,17 +145,18 @@ impl KafkaSource {
             };
             // Metadata columns follow all columns of the record: they are numbered at the end.
             value.metadata.push(found.clone());
-            origins.push(Origin::Value(usize::MAX - value.metadata.len()));
+            pieces.push(piece(Origin::Value(usize::MAX - value.metadata.len())));
         }
         let columns = value.projection.len();
-        for origin in &mut origins {
-            if let Origin::Value(i) = origin
+        for piece in &mut pieces {
+            if let Origin::Value(i) = &mut piece.origin
                 && *i > usize::MAX / 2
             {
                 *i = columns + (usize::MAX - *i) - 1;
             }
         }
         let needs_key = self.upsert || !key.projection.is_empty();
+        let output = Schema::new(output);
         Ok(DecodePlan {
             key: self
                 .key
@@ -143,8 +165,9 @@ impl KafkaSource {
                 .map(|format| (Arc::clone(format), key)),
             value: (Arc::clone(&self.value), value),
             metadata,
-            origins,
-            output: Schema::new(output),
+            pieces,
+            arrow: output.to_arrow(),
+            output,
             upsert: self.upsert,
             environment: self.environment.clone(),
         })
@@ -161,17 +184,47 @@ impl KafkaSource {
         ))
     }
 
-    fn factory(&self, projection: &[usize], by_split: bool) -> Result<Readers> {
-        Ok(Readers {
+    fn factory(&self, plan: DecodePlan, by_split: bool) -> Arc<dyn SourceReaderFactory> {
+        Arc::new(Readers {
             shared: Arc::new(Shared {
                 topics: self.settings.topics.clone(),
                 properties: self.settings.properties.clone(),
                 scan: self.scan.clone(),
-                plan: self.plan(projection)?,
+                plan,
                 stand_in_group: format!("ebbflow-{}", self.path),
             }),
             by_split,
         })
+    }
+
+    fn pushed_plan(&self, scan: &PushedScan) -> Result<DecodePlan> {
+        Ok(DecodePlan {
+            arrow: Arc::clone(&scan.schema),
+            ..self.plan(&scan.fields)?
+        })
+    }
+}
+
+/// The place of `column` in a projection, to which it is added if need be.
+fn place(column: usize, projection: &mut Vec<usize>) -> usize {
+    let found = projection.iter().position(|i| *i == column);
+    found.unwrap_or_else(|| {
+        projection.push(column);
+        projection.len() - 1
+    })
+}
+
+fn whole(projection: &[usize]) -> Vec<FieldPath> {
+    projection.iter().map(|i| FieldPath::column(*i)).collect()
+}
+
+impl Pushdown for KafkaSource {
+    fn readers(&self, scan: &PushedScan) -> Result<Arc<dyn SourceReaderFactory>> {
+        Ok(self.factory(self.pushed_plan(scan)?, false))
+    }
+
+    fn split_readers(&self, scan: &PushedScan) -> Result<Option<Arc<dyn SourceReaderFactory>>> {
+        Ok(Some(self.factory(self.pushed_plan(scan)?, true)))
     }
 }
 
@@ -203,12 +256,17 @@ impl TableSource for KafkaSource {
         usize::MAX
     }
 
+    fn pushdown(&self) -> Option<&dyn Pushdown> {
+        // Whatever else lies in a row is passed only by a format that finds the rest by name.
+        self.value.finds_by_name().then_some(self)
+    }
+
     fn readers(&self, projection: &[usize]) -> Result<Arc<dyn SourceReaderFactory>> {
-        Ok(Arc::new(self.factory(projection, false)?))
+        Ok(self.factory(self.plan(&whole(projection))?, false))
     }
 
     fn split_readers(&self, projection: &[usize]) -> Result<Option<Arc<dyn SourceReaderFactory>>> {
-        Ok(Some(Arc::new(self.factory(projection, true)?)))
+        Ok(Some(self.factory(self.plan(&whole(projection))?, true)))
     }
 }
 

@@ -1,17 +1,16 @@
 //! The partitions of a table: which there are, whose they are, where each begins and ends.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
-use serde::{Deserialize, Serialize};
 
 use super::client::{Listener, partitions};
 use super::properties::{OffsetReset, Properties};
 use super::settings::{Place, Topics};
-use crate::connectors::SplitPosition;
 use crate::error::{Error, Result};
+use crate::runtime::clock::monotonic_ns;
 
 /// A partition of a topic.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,7 +26,7 @@ impl std::fmt::Display for Partition {
 }
 
 impl Partition {
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let (topic, id) = text.rsplit_once('-')?;
         Some(Self {
             topic: topic.to_string(),
@@ -46,63 +45,6 @@ impl Partition {
         let id = usize::try_from(self.id).unwrap_or(0);
         (start + id) % parallelism.max(1)
     }
-}
-
-/// Where the reading of a partition stands, as it lies in a checkpoint.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Position {
-    /// Offset of the next record.
-    pub(super) next: i64,
-    /// The offset before which it ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) stop: Option<i64>,
-}
-
-/// Of a checkpoint without partitions, which is still not a start.
-const STARTED: &str = "";
-
-/// The positions of a checkpoint.
-pub(super) fn save(positions: impl Iterator<Item = (Partition, Position)>) -> Vec<SplitPosition> {
-    let started = SplitPosition {
-        split: STARTED.into(),
-        position: "{}".into(),
-    };
-    let positions = positions.map(|(partition, position)| SplitPosition {
-        split: partition.to_string(),
-        position: serde_json::to_string(&position).unwrap_or_default(),
-    });
-    std::iter::once(started).chain(positions).collect()
-}
-
-/// The positions that a checkpoint holds.
-pub(super) fn restore(saved: &[SplitPosition]) -> Result<BTreeMap<Partition, Position>> {
-    let saved = saved.iter().filter(|s| s.split != STARTED);
-    saved
-        .map(|s| {
-            let wrong = || {
-                Error::checkpoint(format!(
-                    "'{}' at '{}' is no position of a Kafka topic",
-                    s.split, s.position
-                ))
-            };
-            let partition = Partition::parse(&s.split).ok_or_else(wrong)?;
-            let position = serde_json::from_str(&s.position).map_err(|_| wrong())?;
-            Ok((partition, position))
-        })
-        .collect()
-}
-
-/// The next offsets that positions of a checkpoint hold, by topic and partition.
-///
-/// # Errors
-/// When one is no position of a partition.
-pub fn next_offsets(saved: &[SplitPosition]) -> Result<BTreeMap<String, BTreeMap<i32, i64>>> {
-    let mut offsets: BTreeMap<String, BTreeMap<i32, i64>> = BTreeMap::new();
-    for (partition, position) in restore(saved)? {
-        let topic = offsets.entry(partition.topic).or_default();
-        topic.insert(partition.id, position.next);
-    }
-    Ok(offsets)
 }
 
 /// Asks the cluster about partitions.
@@ -143,7 +85,8 @@ impl Enumerator<'_> {
         Ok(self.bounds(partition)?.1)
     }
 
-    fn bounds(&self, partition: &Partition) -> Result<(i64, i64)> {
+    /// The first offset that is still there, and the one after the last record.
+    pub(super) fn bounds(&self, partition: &Partition) -> Result<(i64, i64)> {
         let Partition { topic, id } = partition;
         let bounds = self.consumer.fetch_watermarks(topic, *id, self.timeout());
         bounds.map_err(|e| {
@@ -224,13 +167,21 @@ impl Enumerator<'_> {
         if of.is_empty() {
             return Ok(Vec::new());
         }
-        let found = self
-            .consumer
-            .committed_offsets(list(of, Offset::Invalid)?, self.timeout());
         let group = self.properties.group_id.as_deref().unwrap_or_default();
         let what = format!("cannot read the offsets of group '{group}'");
-        let found = found.map_err(|e| self.consumer.context().error(&what, &e))?;
-        Ok(in_order(of, &found))
+        let timeout = self.timeout();
+        let deadline =
+            monotonic_ns().saturating_add(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
+        loop {
+            let list = list(of, Offset::Invalid)?;
+            match self.consumer.committed_offsets(list, timeout) {
+                Ok(found) => return Ok(in_order(of, &found)),
+                Err(e) if has_no_coordinator(&e) && monotonic_ns() < deadline => {
+                    std::thread::sleep(COORDINATOR_PAUSE);
+                }
+                Err(e) => return Err(self.consumer.context().error(&what, &e)),
+            }
+        }
     }
 
     fn at_time(&self, of: &[Partition], ms: i64) -> Result<Vec<Option<i64>>> {
@@ -243,6 +194,21 @@ impl Enumerator<'_> {
         let found = found.map_err(|e| self.consumer.context().error(&what, &e))?;
         Ok(in_order(of, &found))
     }
+}
+
+/// Pause before a coordinator is looked for again.
+const COORDINATOR_PAUSE: Duration = Duration::from_millis(100);
+
+/// Whether the broker that keeps the group's offsets is still to be found: on a cluster that is new,
+/// or where it moves.
+fn has_no_coordinator(error: &KafkaError) -> bool {
+    use RDKafkaErrorCode as Code;
+    matches!(
+        error.rdkafka_error_code(),
+        Some(
+            Code::NotCoordinator | Code::CoordinatorNotAvailable | Code::CoordinatorLoadInProgress
+        )
+    )
 }
 
 /// `partitions`, all at `offset`.
@@ -274,23 +240,6 @@ mod tests {
             topic: topic.into(),
             id,
         }
-    }
-
-    #[test]
-    fn positions_survive_a_checkpoint() {
-        let position = Position {
-            next: 7,
-            stop: Some(9),
-        };
-        let all = [(partition("a-b", 12), position)];
-        let saved = save(all.clone().into_iter());
-        assert_eq!(restore(&saved).unwrap(), all.into_iter().collect());
-        assert!(!save(std::iter::empty()).is_empty());
-        let broken = SplitPosition {
-            split: "t-0".into(),
-            position: "x".into(),
-        };
-        assert!(restore(&[broken]).is_err());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use rdkafka::producer::{BaseProducer, BaseRecord, DefaultProducerContext, Produc
 
 use super::*;
 use crate::changelog::ChangeBatch;
+use crate::connectors::pushdown::{FieldPath, PushedScan};
 use crate::connectors::testing::{batch, drain, lines, schema, table};
 use crate::connectors::{SourcePoll, SourceReader, SplitPosition};
 
@@ -129,6 +130,52 @@ fn subtasks_share_the_partitions_and_go_on_at_another_parallelism() {
         .collect();
     expected.sort();
     assert_eq!(all, expected);
+}
+
+#[test]
+fn single_fields_of_rows_are_read() {
+    let mock = mock("t", 1);
+    let records = [
+        r#"{"id": 1, "r": {"a": 5, "b": "no time", "c": {"d": "y", "e": 7}}}"#,
+        r#"{"id": 2, "r": null}"#,
+        r#"{"id": 3, "r": {"c": null, "a": 6}}"#,
+    ];
+    produce(&mock, "t", 0, &records.map(|r| (None, Some(r))));
+    let columns = "id INT, r ROW<a INT, b TIMESTAMP(3), c ROW<d STRING, e INT>>";
+    let t = bounded(&mock, columns, &JSON);
+    let source = KafkaConnector.source(&t).unwrap();
+    let row = FieldPath::column(1);
+    let e = row.clone().field(2).field(1);
+    let fields = "e INT, id INT, a INT";
+    let scan = PushedScan {
+        schema: schema(fields).to_arrow(),
+        fields: vec![e, FieldPath::column(0), row.clone().field(0)],
+        filter: None,
+    };
+    let pushdown = source.pushdown().unwrap();
+    let mut reader = pushdown.readers(&scan).unwrap().create(0, 1, &[]).unwrap();
+    let (rows, _) = read_all(reader.as_mut(), fields, 100);
+    assert_eq!(rows, ["+I[7, 1, 5]", "+I[null, 2, null]", "+I[null, 3, 6]"]);
+    // The whole row is asked for too: what does not fit is noticed.
+    let scan = PushedScan {
+        schema: schema("e INT, r ROW<a INT, b TIMESTAMP(3), c ROW<d STRING, e INT>>").to_arrow(),
+        fields: vec![scan.fields[0].clone(), row],
+        filter: None,
+    };
+    let mut reader = pushdown.readers(&scan).unwrap().create(0, 1, &[]).unwrap();
+    let failed = loop {
+        match reader.poll(100) {
+            Err(e) => break e.to_string(),
+            Ok(SourcePoll::Pending(wait)) => std::thread::sleep(wait),
+            Ok(other) => panic!("{other:?}"),
+        }
+    };
+    assert!(failed.contains("no time"), "{failed}");
+    let csv = [("format", "csv"), ("scan.startup.mode", "earliest-offset")];
+    let by_place = KafkaConnector
+        .source(&bounded(&mock, "r ROW<a INT, b INT>", &csv))
+        .unwrap();
+    assert!(by_place.pushdown().is_none());
 }
 
 #[test]

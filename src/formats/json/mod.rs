@@ -214,6 +214,10 @@ impl Format for JsonFormat {
 struct Decoding(DecodeOptions);
 
 impl DecodingFormat for Decoding {
+    fn finds_by_name(&self) -> bool {
+        true
+    }
+
     fn decoder(&self, columns: &DecodedColumns) -> Result<Box<dyn Decoder>> {
         let schema = columns.produced();
         check_types(&schema)?;

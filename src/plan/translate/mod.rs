@@ -12,7 +12,7 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 
 use self::identity::Identities;
 use self::share::Sharing;
-use super::logical::{self, SortKey};
+use super::logical::{self, PushedFields, SortKey};
 use super::physical::{ConflictAction, JoinSide, StreamNode, StreamPlan, upsert_keys};
 use crate::aggregates;
 use crate::catalog::TableDefinition;
@@ -201,11 +201,7 @@ impl<'a> Translator<'a> {
                 ..
             } => {
                 let readers = match (source.pushdown(), pushed) {
-                    (Some(source), Some(pushed)) => source.readers(&PushedScan {
-                        schema: plan.schema.to_arrow(),
-                        fields: pushed.fields.clone(),
-                        filter: pushed.filter.clone(),
-                    })?,
+                    (Some(source), Some(pushed)) => source.readers(&pushed_scan(plan, pushed))?,
                     _ => source.readers(projection)?,
                 };
                 let parallelism = source.max_parallelism().clamp(1, self.parallelism);
@@ -276,7 +272,10 @@ impl<'a> Translator<'a> {
             _ => return Ok(None),
         };
         let StreamNode::TableSourceScan {
-            source, projection, ..
+            source,
+            projection,
+            pushed,
+            ..
         } = &scan.node
         else {
             return Ok(None);
@@ -285,7 +284,11 @@ impl<'a> Translator<'a> {
         if time::alignment(options)?.is_some() {
             return Ok(None);
         }
-        let Some(readers) = source.split_readers(projection)? else {
+        let readers = match (source.pushdown(), pushed) {
+            (Some(source), Some(pushed)) => source.split_readers(&pushed_scan(scan, pushed))?,
+            _ => source.split_readers(projection)?,
+        };
+        let Some(readers) = readers else {
             return Ok(None);
         };
         let parts = [scan, input, plan];
@@ -688,6 +691,15 @@ impl<'a> Translator<'a> {
             latency_ms,
             two_phase,
         })
+    }
+}
+
+/// What a scan asks of its source.
+fn pushed_scan(scan: &StreamPlan, pushed: &PushedFields) -> PushedScan {
+    PushedScan {
+        schema: scan.schema.to_arrow(),
+        fields: pushed.fields.clone(),
+        filter: pushed.filter.clone(),
     }
 }
 
