@@ -51,7 +51,7 @@ pub fn offsets(broker: &Broker) {
     let all_read = || {
         let listed = ebbflow().arg("checkpoints").arg(&checkpoints).output();
         let text = String::from_utf8(listed.expect("it runs").stdout).expect("UTF-8");
-        ["handed-0: {\"next\":7}", "handed-1: {\"next\":5}"]
+        ["handed-0: {\"next\":7", "handed-1: {\"next\":5"]
             .iter()
             .all(|position| text.contains(position))
     };
