@@ -330,6 +330,7 @@ pub fn new_partitions(broker: &Broker) {
         "growing",
         (0..4).map(|i| (1 + i % 2, None, Some("{\"i\": 1}"))),
     );
+    let end = std::time::Instant::now() + WAIT;
     let of_new = || {
         let values = cluster.values("grown");
         values.iter().filter(|v| v.contains('1')).count()
