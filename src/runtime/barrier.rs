@@ -73,8 +73,9 @@ impl Budget {
     }
 
     pub(super) fn renew(&self, rows: u64) {
-        self.left.store(rows, Ordering::SeqCst);
+        // In this order: what is there may be spent at once, and that has to be told.
         self.spent.store(false, Ordering::SeqCst);
+        self.left.store(rows, Ordering::SeqCst);
     }
 }
 
