@@ -44,6 +44,10 @@ fn main() {
         .skip(1)
         .filter(|a| !a.starts_with('-'))
         .collect();
+    if !std::env::args().any(|a| a == "--bench") {
+        println!("these take minutes without optimization: cargo bench --bench checkpoint");
+        return;
+    }
     let runs = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
     let directory = std::env::temp_dir().join(format!("ebbflow-bench-{}", std::process::id()));
     if runs("pause") {
