@@ -4,6 +4,7 @@
 use arrow::datatypes::TimeUnit;
 
 use crate::types::calendar::{checked_date, days_in_month};
+use crate::types::parse::usual_timestamp;
 
 /// A whole number as `Long.parseLong` takes it: an optional sign and digits, within `min..=max`.
 #[must_use]
@@ -274,36 +275,13 @@ pub fn timestamp(
     seconds: Seconds,
     resolver: Resolver,
 ) -> Option<Instant> {
-    if let Some(([year, month, day], time, nanos)) = usual(text.as_bytes(), separator) {
+    if let Some(([year, month, day], time, nanos)) = usual_timestamp(text.as_bytes(), separator) {
         let days = date_of(year, month, day, resolver)?;
         return Some(Instant::of(days, clock_of(time, nanos, resolver)?));
     }
     let (date_text, time) = text.split_once(separator)?;
     let days = date(date_text, resolver)?;
     Some(Instant::of(days, clock(time, seconds, resolver)?))
-}
-
-/// Date, time and nanoseconds in the form that nearly all have, read by place: `yyyy-MM-dd`,
-/// `separator`, `HH:mm:ss`, a fraction or none.
-fn usual(text: &[u8], separator: char) -> Option<([i64; 3], [i64; 3], i64)> {
-    let (fixed, fraction) = text.split_first_chunk::<19>()?;
-    let marks = [fixed[4], fixed[7], fixed[13], fixed[16]];
-    if marks != *b"--::" || char::from(fixed[10]) != separator {
-        return None;
-    }
-    let digit = |b: u8| b.is_ascii_digit().then(|| i64::from(b - b'0'));
-    let two = |at: usize| Some(digit(fixed[at])? * 10 + digit(fixed[at + 1])?);
-    let nanos = match fraction {
-        [] => 0,
-        [b'.', digits @ ..] if (1..=9).contains(&digits.len()) => {
-            let scale = 10_i64.pow(9 - u32::try_from(digits.len()).ok()?);
-            let mut digits = digits.iter();
-            digits.try_fold(0, |sum, b| Some(sum * 10 + digit(*b)?))? * scale
-        }
-        _ => return None,
-    };
-    let date = [two(0)? * 100 + two(2)?, two(5)?, two(8)?];
-    Some((date, [two(11)?, two(14)?, two(17)?], nanos))
 }
 
 #[cfg(test)]
@@ -382,7 +360,7 @@ mod tests {
             "0000-01-01 00:00:00.000000001",
             "1969-12-31 23:59:59.12",
         ] {
-            assert!(usual(text.as_bytes(), ' ').is_some(), "{text}");
+            assert!(usual_timestamp(text.as_bytes(), ' ').is_some(), "{text}");
             for resolver in [Resolver::Smart, Resolver::Strict] {
                 let (days, time) = text.split_once(' ').unwrap();
                 let days = date(days, resolver);
@@ -402,7 +380,7 @@ mod tests {
             "2024-01-01 10:00",
             "20é4-01-01 10:00:00",
         ] {
-            assert_eq!(usual(text.as_bytes(), ' '), None, "{text}");
+            assert_eq!(usual_timestamp(text.as_bytes(), ' '), None, "{text}");
         }
     }
 }

@@ -328,16 +328,12 @@ fn prepare_value(call: &Call<'_>) -> Result<Kernel> {
             let (empty, error) = (c.column::<Text>(4)?, c.column::<Text>(6)?);
             let array = collect_text(c.rows, nulls.as_ref(), |i, out| {
                 let (json, path) = (json.value(i), paths.get(path.value(i)));
-                match path.scalar(json) {
-                    Some(Leaf::Text(text)) => {
-                        out.push_str(&text);
-                        return Ok(Some(()));
+                if let Some(scalar) = path.scalar(json) {
+                    match scalar {
+                        Leaf::Text(text) => out.push_str(&text),
+                        Leaf::Other(value) => write_unquoted(&value, out),
                     }
-                    Some(Leaf::Other(value)) => {
-                        write_unquoted(&value, out);
-                        return Ok(Some(()));
-                    }
-                    None => {}
+                    return Ok(Some(()));
                 }
                 Ok(match lookup(&path, json)? {
                     Ok(value) => value.map(|value| write_unquoted(&value, out)),

@@ -9,6 +9,7 @@ pub use interval::{IntervalField, IntervalQualifier, interval};
 pub use number::{decimal, double, float, integer};
 pub use temporal::{
     cast_date, cast_time, cast_timestamp, literal_date, literal_time, timestamp_value,
+    usual_timestamp,
 };
 
 /// `true`, `t`, `yes`, `y`, `1` and their opposites, in any case.

@@ -121,44 +121,46 @@ pub fn cast_time(text: &str) -> Option<i32> {
 /// the 31st is cut to the month's end, and 24:00:00 is the next midnight.
 #[must_use]
 pub fn cast_timestamp(text: &str) -> Option<(i64, i64)> {
-    usual_timestamp(text.as_bytes()).or_else(|| any_timestamp(text))
+    plain_timestamp(text).or_else(|| any_timestamp(text))
 }
 
-/// The usual form of it, `2024-01-31 12:30:00` with or without a fraction and with nothing unusual in it: read in
-/// one go.
-fn usual_timestamp(text: &[u8]) -> Option<(i64, i64)> {
-    let (text, fraction) = text.split_at_checked(19)?;
-    let separators = [text[4], text[7], text[10], text[13], text[16]];
-    if separators != *b"-- ::" {
-        return None;
-    }
-    let digit = |i: usize| text[i].checked_sub(b'0').filter(|d| *d < 10);
-    let two = |i: usize| Some(u32::from(digit(i)? * 10 + digit(i + 1)?));
-    let (year, month, day) = (two(0)? * 100 + two(2)?, two(5)?, two(8)?);
-    let (hour, minute, second) = (two(11)?, two(14)?, two(17)?);
+/// The usual form of it with nothing unusual in it.
+fn plain_timestamp(text: &str) -> Option<(i64, i64)> {
+    let ([year, month, day], [hour, minute, second], nanos) =
+        usual_timestamp(text.as_bytes(), ' ')?;
+    let (month, day) = (u32::try_from(month).ok()?, u32::try_from(day).ok()?);
     let plain = year > 0
         && (1..=12).contains(&month)
-        && (1..=days_in_month(year.into(), month)).contains(&day)
+        && (1..=days_in_month(year, month)).contains(&day)
         && hour < 24
         && minute < 60
         && second < 60;
-    if !plain {
+    let days = plain.then(|| days_from_civil(year, month, day))?;
+    Some((days * 86_400 + hour * 3600 + minute * 60 + second, nanos))
+}
+
+/// Date, time and nanoseconds in the form that nearly all have, read by place: `yyyy-MM-dd`,
+/// `separator`, `HH:mm:ss`, a fraction of up to nine digits or none. The numbers may be out of range.
+#[must_use]
+pub fn usual_timestamp(text: &[u8], separator: char) -> Option<([i64; 3], [i64; 3], i64)> {
+    let (fixed, fraction) = text.split_first_chunk::<19>()?;
+    let marks = [fixed[4], fixed[7], fixed[13], fixed[16]];
+    if marks != *b"--::" || char::from(fixed[10]) != separator {
         return None;
     }
+    let digit = |b: u8| b.is_ascii_digit().then(|| i64::from(b - b'0'));
+    let two = |at: usize| Some(digit(fixed[at])? * 10 + digit(fixed[at + 1])?);
     let nanos = match fraction {
         [] => 0,
         [b'.', digits @ ..] if (1..=9).contains(&digits.len()) => {
-            let mut nanos = 0;
-            for digit in digits {
-                nanos = nanos * 10 + i64::from(digit.checked_sub(b'0').filter(|d| *d < 10)?);
-            }
-            nanos * 10i64.pow(9 - u32::try_from(digits.len()).ok()?)
+            let scale = 10_i64.pow(9 - u32::try_from(digits.len()).ok()?);
+            let mut digits = digits.iter();
+            digits.try_fold(0, |sum, b| Some(sum * 10 + digit(*b)?))? * scale
         }
         _ => return None,
     };
-    let of_day = i64::from(hour * 3600 + minute * 60 + second);
-    let days = days_from_civil(year.into(), month, day);
-    Some((days * 86_400 + of_day, nanos))
+    let date = [two(0)? * 100 + two(2)?, two(5)?, two(8)?];
+    Some((date, [two(11)?, two(14)?, two(17)?], nanos))
 }
 
 fn any_timestamp(text: &str) -> Option<(i64, i64)> {
