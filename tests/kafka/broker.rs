@@ -1,6 +1,7 @@
 //! A real Kafka broker on loopback, from the jars of a folder, for as long as it is in use.
 
 use std::fs;
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -118,6 +119,30 @@ impl Broker {
             .arg(format!("org.apache.kafka.tools.{class}"))
             .args(["--bootstrap-server", &self.address()]);
         command
+    }
+
+    /// Writes `records`, a line each, with Kafka's own producer and its `options`.
+    pub fn produce_with_java(
+        &self,
+        topic: &str,
+        options: &[&str],
+        records: impl Iterator<Item = String>,
+    ) {
+        let mut producer = self
+            .tool("ConsoleProducer")
+            .args(["--topic", topic])
+            .args(options)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("java runs");
+        let mut input = producer.stdin.take().expect("a pipe");
+        for record in records {
+            writeln!(input, "{record}").expect("a line");
+        }
+        drop(input);
+        assert!(producer.wait().expect("it ends").success());
     }
 }
 

@@ -1,8 +1,5 @@
 //! Topics with compressed records: what Java has compressed is read, and the other way round.
 
-use std::io::Write as _;
-use std::process::Stdio;
-
 use crate::broker::{Broker, lines};
 use crate::cluster::run;
 use crate::tables::{BOUNDED, cluster, print, printed, table};
@@ -14,20 +11,9 @@ pub fn every_compression(broker: &Broker) {
     for compression in ALL {
         let topic = format!("java-{compression}");
         cluster.create_topic(&topic, 1);
-        let mut producer = broker
-            .tool("ConsoleProducer")
-            .args(["--topic", &topic, "--compression-codec", compression])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("java runs");
-        let mut input = producer.stdin.take().expect("a pipe");
-        for i in 0..200 {
-            writeln!(input, "{{\"i\": {i}, \"text\": \"again and again\"}}").expect("a line");
-        }
-        drop(input);
-        assert!(producer.wait().expect("it ends").success());
+        let records = (0..200).map(|i| format!("{{\"i\": {i}, \"text\": \"again and again\"}}"));
+        let options = ["--compression-codec", compression];
+        broker.produce_with_java(&topic, &options, records);
         assert_eq!(broker.compression(&topic), compression);
 
         let source = table(broker, "t", "i INT, text STRING", &topic, BOUNDED);

@@ -1,7 +1,5 @@
 //! Tables as sources and sinks.
 
-use std::io::Write as _;
-use std::process::Stdio;
 use std::time::Duration;
 
 use crate::broker::{Broker, lines};
@@ -49,20 +47,8 @@ pub fn print(tables: &str, columns: &str, query: &str) -> String {
 pub fn java_clients(broker: &Broker) {
     cluster(broker).create_topic("from-java", 2);
     cluster(broker).create_topic("to-java", 2);
-    let mut producer = broker
-        .tool("ConsoleProducer")
-        .args(["--topic", "from-java"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("java runs");
-    let mut input = producer.stdin.take().expect("a pipe");
-    for i in 0..20 {
-        writeln!(input, "{{\"id\": {i}, \"price\": {i}.5}}").expect("a line");
-    }
-    drop(input);
-    assert!(producer.wait().expect("it ends").success());
+    let records = (0..20).map(|i| format!("{{\"id\": {i}, \"price\": {i}.5}}"));
+    broker.produce_with_java("from-java", &[], records);
     let columns = "id INT, price DECIMAL(10, 2)";
     let script = table(broker, "orders", columns, "from-java", BOUNDED)
         + &table(broker, "copies", columns, "to-java", "")
