@@ -388,7 +388,7 @@ impl Operator for Rank {
             None => encoded,
         };
         for encoded in 0..count {
-            if encoded % PREFETCH == 0 {
+            if encoded % PREFETCH == 0 && self.strategy != Strategy::Count {
                 let block = encoded..count.min(encoded + PREFETCH);
                 self.prefetch(block.map(|encoded| self.slots[row(encoded)]));
             }
