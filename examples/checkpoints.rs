@@ -50,7 +50,9 @@ fn script(home: &Path) -> String {
            'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '{ROWS}'
          );
          CREATE TABLE files (id INT) WITH (
-           'connector' = 'filesystem', 'path' = 'file://{home}/out', 'format' = 'csv'
+           'connector' = 'filesystem', 'path' = 'file://{home}/out', 'format' = 'csv',
+           'sink.rolling-policy.rollover-interval' = '50 ms',
+           'sink.rolling-policy.check-interval' = '10 ms'
          );
          INSERT INTO files SELECT id FROM numbers"
     )
