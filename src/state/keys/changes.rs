@@ -38,6 +38,10 @@ impl Bits {
         }
     }
 
+    fn count(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
     fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         let words = (0_u32..).step_by(64).zip(&self.0);
         words
@@ -53,10 +57,15 @@ impl Bits {
     }
 }
 
-/// Keys in bytes, taken out of their table.
+/// Keys in bytes, taken out of their table. While they are all of one length, nothing but their bytes
+/// is held.
 #[derive(Debug, Clone, Default)]
 pub struct KeyBytes {
     data: Vec<u8>,
+    len: usize,
+    /// Bytes of each key, as long as `ends` is empty.
+    width: usize,
+    /// Where each key ends, once their lengths differ.
     ends: Vec<usize>,
 }
 
@@ -66,21 +75,44 @@ impl KeyBytes {
     pub fn with_capacity(keys: usize) -> Self {
         Self {
             data: Vec::with_capacity(keys * 8),
-            ends: Vec::with_capacity(keys),
+            ..Self::default()
+        }
+    }
+
+    /// Keys of eight bytes each.
+    pub(super) fn of_words(words: impl Iterator<Item = [u8; 8]>) -> Self {
+        let words: Vec<_> = words.collect();
+        Self {
+            len: words.len(),
+            width: 8,
+            data: words.into_flattened(),
+            ends: Vec::new(),
         }
     }
 
     /// Appends a key.
     pub fn push(&mut self, key: &[u8]) {
+        if self.len == 0 {
+            self.width = key.len();
+        } else if self.ends.is_empty() && key.len() != self.width {
+            self.ends = (1..=self.len).map(|key| key * self.width).collect();
+        }
         self.data.extend_from_slice(key);
-        self.ends.push(self.data.len());
+        self.len += 1;
+        if !self.ends.is_empty() {
+            self.ends.push(self.data.len());
+        }
     }
 
     fn append(&mut self, other: &mut Self) {
-        let start = self.data.len();
-        self.data.append(&mut other.data);
-        self.ends
-            .extend(other.ends.drain(..).map(|end| start + end));
+        if self.is_empty() {
+            std::mem::swap(self, other);
+        } else {
+            for key in other.iter() {
+                self.push(key);
+            }
+        }
+        other.clear();
     }
 
     fn clear(&mut self) {
@@ -90,20 +122,25 @@ impl KeyBytes {
     /// Number of keys.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.len
     }
 
     /// Whether there is no key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.len == 0
     }
 
     /// The keys, one after another.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = [0].into_iter().chain(self.ends.iter().copied());
-        let ranges = starts.zip(&self.ends);
-        ranges.map(|(start, end)| &self.data[start..*end])
+        let mut start = 0;
+        (0..self.len).map(move |key| {
+            let end = match self.ends.get(key) {
+                Some(end) => *end,
+                None => start + self.width,
+            };
+            &self.data[std::mem::replace(&mut start, end)..end]
+        })
     }
 }
 
@@ -157,7 +194,8 @@ impl Changes {
 
     /// What the copy must hold, given which slots are in use.
     pub(super) fn changed(&mut self, is_live: impl Fn(u32) -> bool) -> Changed {
-        let slots: Vec<u32> = self.copied.iter().filter(|slot| is_live(*slot)).collect();
+        let mut slots = Vec::with_capacity(self.copied.count());
+        slots.extend(self.copied.iter().filter(|slot| is_live(*slot)));
         for slot in &slots {
             self.known.set(*slot);
         }

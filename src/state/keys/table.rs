@@ -105,6 +105,13 @@ impl KeyTable {
     /// The keys of slots that are in use.
     #[must_use]
     pub fn copy_keys(&self, slots: &[u32]) -> KeyBytes {
+        if let Keys::Words {
+            words, null_slot, ..
+        } = &self.keys
+            && *null_slot == NO_SLOT
+        {
+            return KeyBytes::of_words(slots.iter().map(|slot| words[*slot as usize]));
+        }
         let mut keys = KeyBytes::with_capacity(slots.len());
         for slot in slots {
             keys.push(self.key_bytes(*slot));

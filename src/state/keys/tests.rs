@@ -18,6 +18,9 @@ fn round_trip(types: &[DataType], columns: &[ArrayRef]) {
     table.intern(&keys, &mut slots, &mut fresh).unwrap();
     let back = table.decode(&encoder, slots.clone()).unwrap();
     assert_eq!(back, columns);
+    let copy = table.copy_keys(&slots);
+    assert_eq!(copy.len(), len);
+    assert_eq!(encoder.decode(copy.iter()).unwrap(), columns);
     assert_eq!(table.len(), fresh.len());
     let again: Vec<u32> = (0..len).map(|i| table.find_one(&keys, i)).collect();
     assert_eq!(again, slots);
@@ -42,6 +45,7 @@ fn keys_of_all_layouts_come_back() {
         TimestampMillisecondArray::from(vec![Some(-1), None, Some(0), Some(7)])
             .with_timezone("UTC"),
     );
+    round_trip(&[TypeKind::BigInt.nullable()], &[ints.slice(2, 2)]);
     round_trip(&[TypeKind::BigInt.nullable()], &[Arc::clone(&ints)]);
     round_trip(&[TypeKind::Int.nullable()], &[small]);
     round_trip(&[TypeKind::Date.nullable()], &[dates]);
@@ -51,6 +55,25 @@ fn keys_of_all_layouts_come_back() {
         &[TypeKind::STRING.nullable(), TypeKind::BigInt.nullable()],
         &[texts, ints],
     );
+}
+
+#[test]
+fn keys_in_bytes_keep_their_ends() {
+    for keys in [
+        vec!["ab", "cd"],
+        vec!["ab", "", "c"],
+        vec!["", "", "abc"],
+        vec!["", ""],
+    ] {
+        let mut bytes = KeyBytes::default();
+        keys.iter().for_each(|key| bytes.push(key.as_bytes()));
+        let back: Vec<_> = bytes
+            .iter()
+            .map(|key| str::from_utf8(key).unwrap())
+            .collect();
+        assert_eq!(back, keys);
+        assert_eq!(bytes.len(), keys.len());
+    }
 }
 
 #[test]
