@@ -1,5 +1,6 @@
 //! `DISTINCT`: how often every group has seen every value, shared by the aggregates over the same
-//! arguments and filter. Tells which rows bring a value for the first time or take its last away.
+//! arguments, with a count for each of their filters. Tells which rows bring a value for the first time
+//! or take its last away.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::Int64Type;
@@ -7,18 +8,21 @@ use hashbrown::HashTable;
 
 use super::saved::{count_lists, list_numbers, list_ranges, lists};
 use super::state::AggregateInput;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::state::keys::{EncodedKeys, KeyEncoder, KeyTable, grow};
 use crate::types::DataType;
 
 const NONE: u32 = u32::MAX;
 
-/// A value in a group. Counts may be negative, when a withdrawal came before its addition.
+/// What a group gains from another under a filter: +1 for a value that is new, -1 for one that is gone,
+/// and the values' columns.
+pub(super) type Gained = (Vec<i8>, Vec<ArrayRef>);
+
+/// A value in a group.
 #[derive(Debug, Clone)]
 struct Entry {
     slot: u32,
     value: u32,
-    count: i64,
     /// Neighbours in the list of the slot's entries.
     previous: u32,
     next: u32,
@@ -29,11 +33,15 @@ struct Entry {
 pub(super) struct DistinctValues {
     encoder: KeyEncoder,
     columns: usize,
+    /// Number of filters, of which none at all is one.
+    filters: usize,
     /// Every different value once, whatever the group.
     values: KeyTable,
     /// Entries with the value.
     uses: Vec<u32>,
     entries: Vec<Entry>,
+    /// A count for each filter, entry after entry. Below zero when a withdrawal came before its addition.
+    counts: Vec<i64>,
     free: Vec<u32>,
     by_slot_and_value: HashTable<u32>,
     /// The last entry of each slot.
@@ -55,14 +63,17 @@ fn hash(slot: u32, value: u32) -> u64 {
 }
 
 impl DistinctValues {
+    /// Of values of these types, under no filter yet.
     pub(super) fn new(types: &[DataType]) -> Result<Self> {
         let encoder = KeyEncoder::new(types)?;
         Ok(Self {
             values: encoder.table(),
             encoder,
             columns: types.len(),
+            filters: 0,
             uses: Vec::new(),
             entries: Vec::new(),
+            counts: Vec::new(),
             free: Vec::new(),
             by_slot_and_value: HashTable::new(),
             heads: Vec::new(),
@@ -73,37 +84,52 @@ impl DistinctValues {
         })
     }
 
+    /// Counts under one more filter. To be called before there are values.
+    pub(super) fn add_filter(&mut self) {
+        self.filters += 1;
+    }
+
     pub(super) fn resize(&mut self, slots: usize) {
         if slots > self.heads.len() {
             grow(&mut self.heads, slots, NONE);
         }
     }
 
-    /// Counts rows and replaces `weights`: +1 where a value is new to its group, -1 where its last
-    /// copy is gone, else 0.
+    /// Counts rows, those that pass filter `f` with `weights[f]` (`None`: every row adds), and replaces
+    /// `news`: +1 where a value is new to its group under the filter, -1 where its last copy is gone,
+    /// else 0.
     pub(super) fn update(
         &mut self,
         input: &AggregateInput<'_>,
-        weights: &mut Vec<i8>,
+        weights: &[Option<&[i8]>],
+        news: &mut [Vec<i8>],
     ) -> Result<()> {
         let len = input.slots.len();
         self.intern(input.args, len)?;
-        weights.clear();
-        weights.resize(len, 0);
+        for news in news.iter_mut() {
+            news.clear();
+            news.resize(len, 0);
+        }
         for row in 0..len {
             let slot = input.slots[row];
-            match input.weights.map_or(1, |w| w[row]) {
-                0 => {}
-                1.. => {
-                    if self.change(slot, self.ids[row], 1) == 1 {
-                        weights[row] = 1;
+            let weight = |filter: usize| weights[filter].map_or(1, |w| w[row]);
+            if (0..self.filters).any(|filter| weight(filter) != 0) {
+                let entry = self.entry(slot, self.ids[row]);
+                for (filter, news) in news.iter_mut().enumerate() {
+                    let count = &mut self.counts[entry as usize * self.filters + filter];
+                    match weight(filter) {
+                        0 => {}
+                        1.. => {
+                            *count += 1;
+                            news[row] = i8::from(*count == 1);
+                        }
+                        _ => {
+                            *count -= 1;
+                            news[row] = -i8::from(*count == 0);
+                        }
                     }
                 }
-                _ => {
-                    if self.change(slot, self.ids[row], -1) == 0 {
-                        weights[row] = -1;
-                    }
-                }
+                self.tidy(entry);
             }
             if input.ends.is_some_and(|ends| ends[row]) {
                 self.remove_all(slot);
@@ -134,28 +160,21 @@ impl DistinctValues {
         }
     }
 
-    /// Changes a count and returns the new one.
-    fn change(&mut self, slot: u32, value: u32, delta: i64) -> i64 {
+    /// The entry of a value in a group, made without any count if it is not there.
+    fn entry(&mut self, slot: u32, value: u32) -> u32 {
         let hash = hash(slot, value);
         let entries = &self.entries;
         let found = self.by_slot_and_value.find(hash, |e| {
             let entry = &entries[*e as usize];
             entry.slot == slot && entry.value == value
         });
-        if let Some(found) = found.copied() {
-            let entry = &mut self.entries[found as usize];
-            entry.count += delta;
-            let count = entry.count;
-            if count == 0 {
-                self.remove(found);
-            }
-            return count;
+        if let Some(found) = found {
+            return *found;
         }
         let head = self.heads[slot as usize];
         let entry = Entry {
             slot,
             value,
-            count: delta,
             previous: head,
             next: NONE,
         };
@@ -166,6 +185,7 @@ impl DistinctValues {
             }
             None => {
                 self.entries.push(entry);
+                self.counts.resize(self.entries.len() * self.filters, 0);
                 u32::try_from(self.entries.len() - 1).expect("fewer than 2^32 values in memory")
             }
         };
@@ -180,7 +200,20 @@ impl DistinctValues {
         };
         self.by_slot_and_value.insert_unique(hash, index, rehash);
         self.uses[value as usize] += 1;
-        delta
+        index
+    }
+
+    /// The counts of an entry, one a filter.
+    fn counts(&self, entry: u32) -> &[i64] {
+        let start = entry as usize * self.filters;
+        &self.counts[start..start + self.filters]
+    }
+
+    /// Removes an entry that counts nothing.
+    fn tidy(&mut self, entry: u32) {
+        if self.counts(entry).iter().all(|count| *count == 0) {
+            self.remove(entry);
+        }
     }
 
     fn remove(&mut self, index: u32) {
@@ -205,6 +238,8 @@ impl DistinctValues {
         if let Ok(found) = found {
             found.remove();
         }
+        let start = index as usize * self.filters;
+        self.counts[start..start + self.filters].fill(0);
         self.free.push(index);
         let uses = &mut self.uses[value as usize];
         *uses -= 1;
@@ -225,50 +260,59 @@ impl DistinctValues {
     }
 
     /// The entries of a slot, oldest first.
-    fn entries_of(&self, slot: u32) -> Vec<&Entry> {
+    fn entries_of(&self, slot: u32) -> Vec<u32> {
         let mut entries = Vec::new();
         let mut index = self.heads[slot as usize];
         while index != NONE {
-            let entry = &self.entries[index as usize];
-            entries.push(entry);
-            index = entry.previous;
+            entries.push(index);
+            index = self.entries[index as usize].previous;
         }
         entries.reverse();
         entries
     }
 
-    /// Adds the counts of `from` to `into`. Returns the values that `into` has gained (+1) or lost
-    /// (-1), with their columns: what its aggregates must do.
-    pub(super) fn merge(&mut self, into: u32, from: u32) -> Result<(Vec<i8>, Vec<ArrayRef>)> {
-        let others: Vec<(u32, i64)> = self
-            .entries_of(from)
-            .into_iter()
-            .map(|e| (e.value, e.count))
-            .collect();
-        let mut weights = Vec::new();
-        let mut values = Vec::new();
-        for (value, count) in others {
-            let now = self.change(into, value, count);
-            let before = now - count;
-            if (before > 0) != (now > 0) {
-                weights.push(if now > 0 { 1 } else { -1 });
-                values.push(value);
+    /// Adds the counts of `from` to `into`. Returns for each filter the values that `into` has gained
+    /// (+1) or lost (-1), with their columns: what its aggregates must do.
+    pub(super) fn merge(&mut self, into: u32, from: u32) -> Result<Vec<Gained>> {
+        let mut gained = vec![(Vec::new(), Vec::new()); self.filters];
+        for other in self.entries_of(from) {
+            let value = self.entries[other as usize].value;
+            let entry = self.entry(into, value);
+            for (filter, (weights, values)) in gained.iter_mut().enumerate() {
+                let added = self.counts(other)[filter];
+                let count = &mut self.counts[entry as usize * self.filters + filter];
+                let before = *count;
+                *count += added;
+                if (before > 0) != (*count > 0) {
+                    weights.push(if *count > 0 { 1 } else { -1 });
+                    values.push(value);
+                }
             }
+            self.tidy(entry);
         }
-        let columns = self.values.decode(&self.encoder, values)?;
+        let gained = gained.into_iter().map(|(weights, values)| {
+            let columns = self.values.decode(&self.encoder, values)?;
+            Ok((weights, columns))
+        });
+        let gained = gained.collect::<Result<_>>()?;
         self.drop_unused();
-        Ok((weights, columns))
+        Ok(gained)
     }
 
-    /// Columns of lists: one for each argument, and the counts.
+    /// Columns of lists: one for each argument, and one of counts for each filter.
     pub(super) fn save(&self, slots: &[u32]) -> Result<Vec<ArrayRef>> {
         let mut lengths = Vec::with_capacity(slots.len());
-        let (mut values, mut counts) = (Vec::new(), Vec::new());
+        let mut values = Vec::new();
+        let mut counts = vec![Vec::new(); self.filters];
         for slot in slots {
             let entries = self.entries_of(*slot);
             lengths.push(entries.len());
-            values.extend(entries.iter().map(|e| e.value));
-            counts.extend(entries.iter().map(|e| e.count));
+            for entry in entries {
+                values.push(self.entries[entry as usize].value);
+                for (counts, count) in counts.iter_mut().zip(self.counts(entry)) {
+                    counts.push(*count);
+                }
+            }
         }
         let mut columns = self
             .values
@@ -276,20 +320,32 @@ impl DistinctValues {
             .into_iter()
             .map(|column| lists(&lengths, column))
             .collect::<Result<Vec<_>>>()?;
-        columns.push(count_lists(&lengths, counts)?);
+        for counts in counts {
+            columns.push(count_lists(&lengths, counts)?);
+        }
         Ok(columns)
     }
 
     pub(super) fn load(&mut self, slots: &[u32], columns: &[ArrayRef]) -> Result<()> {
         let (ranges, _) = list_ranges(columns, self.columns)?;
-        let counts = list_numbers::<Int64Type>(columns, self.columns)?;
+        let counts = (0..self.filters)
+            .map(|filter| list_numbers::<Int64Type>(columns, self.columns + filter))
+            .collect::<Result<Vec<_>>>()?;
         let args = (0..self.columns)
             .map(|i| Ok(list_ranges(columns, i)?.1))
             .collect::<Result<Vec<_>>>()?;
-        self.intern(&args, counts.len())?;
+        let values = counts.first().map_or(0, |counts| counts.len());
+        if counts.iter().any(|counts| counts.len() != values) {
+            return Err(Error::checkpoint("the saved counts of values do not match"));
+        }
+        self.intern(&args, values)?;
         for (slot, range) in slots.iter().zip(ranges) {
             for i in range {
-                self.change(*slot, self.ids[i], counts.value(i));
+                let entry = self.entry(*slot, self.ids[i]);
+                for (filter, counts) in counts.iter().enumerate() {
+                    self.counts[entry as usize * self.filters + filter] += counts.value(i);
+                }
+                self.tidy(entry);
             }
         }
         Ok(())
@@ -297,12 +353,13 @@ impl DistinctValues {
 
     /// Number of columns that [`save`](Self::save) gives.
     pub(super) fn saved_columns(&self) -> usize {
-        self.columns + 1
+        self.columns + self.filters
     }
 
     pub(super) fn memory_size(&self) -> usize {
         self.values.memory_size()
             + self.entries.capacity() * size_of::<Entry>()
+            + self.counts.capacity() * size_of::<i64>()
             + (self.uses.capacity() + self.heads.capacity() + self.free.capacity()) * 4
             + self.by_slot_and_value.allocation_size()
     }

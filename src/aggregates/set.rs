@@ -35,16 +35,50 @@ struct Member {
     function: AggregateFunction,
     args: Vec<usize>,
     filter: Option<usize>,
-    distinct: Option<usize>,
+    /// Group and filter of its values.
+    distinct: Option<(usize, usize)>,
     state: Box<dyn AggregateState>,
 }
 
 #[derive(Debug)]
 struct DistinctGroup {
     args: Vec<usize>,
-    filter: Option<usize>,
+    filters: Vec<Option<usize>>,
     values: DistinctValues,
-    weights: Vec<i8>,
+    /// Of the rows under each filter.
+    weights: Vec<Vec<i8>>,
+}
+
+/// The place of a call's `DISTINCT` values: those of its arguments are made if they are not there yet.
+fn place(groups: &mut Vec<DistinctGroup>, call: &AggregateCall) -> Result<(usize, usize)> {
+    let group = match groups.iter().position(|g| g.args == call.args) {
+        Some(group) => group,
+        None => {
+            groups.push(DistinctGroup {
+                args: call.args.clone(),
+                filters: Vec::new(),
+                values: DistinctValues::new(call.function.inputs())?,
+                weights: Vec::new(),
+            });
+            groups.len() - 1
+        }
+    };
+    let DistinctGroup {
+        filters,
+        values,
+        weights,
+        ..
+    } = &mut groups[group];
+    let filter = match filters.iter().position(|f| *f == call.filter) {
+        Some(filter) => filter,
+        None => {
+            filters.push(call.filter);
+            weights.push(Vec::new());
+            values.add_filter();
+            filters.len() - 1
+        }
+    };
+    Ok((group, filter))
 }
 
 impl AggregateSet {
@@ -53,25 +87,11 @@ impl AggregateSet {
     /// # Errors
     /// When an argument's type cannot be kept.
     pub fn new(calls: &[AggregateCall], retracting: bool) -> Result<Self> {
-        let mut distinct: Vec<DistinctGroup> = Vec::new();
+        let mut distinct = Vec::new();
         let mut members = Vec::with_capacity(calls.len());
         for call in calls {
-            let group = if call.distinct && call.function.minds_duplicates() {
-                let same = distinct
-                    .iter()
-                    .position(|g| g.args == call.args && g.filter == call.filter);
-                Some(match same {
-                    Some(index) => index,
-                    None => {
-                        distinct.push(DistinctGroup {
-                            args: call.args.clone(),
-                            filter: call.filter,
-                            values: DistinctValues::new(call.function.inputs())?,
-                            weights: Vec::new(),
-                        });
-                        distinct.len() - 1
-                    }
-                })
+            let place = if call.distinct && call.function.minds_duplicates() {
+                Some(place(&mut distinct, call)?)
             } else {
                 None
             };
@@ -79,7 +99,7 @@ impl AggregateSet {
                 function: call.function.clone(),
                 args: call.args.clone(),
                 filter: call.filter,
-                distinct: group,
+                distinct: place,
                 state: call.function.state(retracting)?,
             });
         }
@@ -174,16 +194,18 @@ impl AggregateSet {
             let args = args_of(&group.args);
             let input = AggregateInput {
                 slots: input.slots,
-                weights: weights_of(group.filter),
+                weights: None,
                 ends: input.ends,
                 args: &args,
             };
-            group.values.update(&input, &mut group.weights)?;
+            let filters = group.filters.iter();
+            let weights: Vec<_> = filters.map(|filter| weights_of(*filter)).collect();
+            group.values.update(&input, &weights, &mut group.weights)?;
         }
         for member in &mut self.members {
             let args = args_of(&member.args);
             let weights = match member.distinct {
-                Some(group) => Some(self.distinct[group].weights.as_slice()),
+                Some((group, filter)) => Some(self.distinct[group].weights[filter].as_slice()),
                 None => weights_of(member.filter),
             };
             let input = AggregateInput {
@@ -228,8 +250,8 @@ impl AggregateSet {
         for member in &mut self.members {
             match member.distinct {
                 None => member.state.merge(into, from)?,
-                Some(group) => {
-                    let (weights, args) = &gained[group];
+                Some((group, filter)) => {
+                    let (weights, args) = &gained[group][filter];
                     member.state.update(&AggregateInput {
                         slots: &vec![into; weights.len()],
                         weights: Some(weights),
