@@ -9,10 +9,14 @@ use crate::types::calendar::civil_from_days;
 pub(crate) fn write_date(days: i64, out: &mut Vec<u8>) {
     let (year, month, day) = civil_from_days(days);
     // Writing to a Vec cannot fail.
-    let _ = match year {
-        0..=9999 => write!(out, "{year:04}"),
-        10_000.. => write!(out, "+{year}"),
-        _ => write!(out, "-{:04}", -year),
+    let _ = match u32::try_from(year) {
+        Ok(year @ 0..=9999) => {
+            two(year / 100, out);
+            two(year, out);
+            Ok(())
+        }
+        Ok(year) => write!(out, "+{year}"),
+        Err(_) => write!(out, "-{:04}", year.unsigned_abs()),
     };
     out.push(b'-');
     two(month, out);
@@ -31,7 +35,12 @@ pub(crate) fn write_clock(second_of_day: i64, nano: u32, out: &mut Vec<u8>) {
     if nano == 0 {
         return;
     }
-    let _ = write!(out, ".{nano:09}");
+    out.push(b'.');
+    two(nano / 10_000_000, out);
+    two(nano / 100_000, out);
+    two(nano / 1000, out);
+    two(nano / 10, out);
+    out.push(b'0' + u8::try_from(nano % 10).unwrap_or(0));
     while out.last() == Some(&b'0') {
         out.pop();
     }

@@ -1,5 +1,6 @@
 //! Dates and times from and to text, by Java's patterns.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashMap;
@@ -54,21 +55,21 @@ impl<P> Patterns<P> {
         })
     }
 
-    fn get(&self, pattern: Option<&str>) -> Result<Arc<P>> {
+    fn get(&self, pattern: Option<&str>) -> Result<Cow<'_, Arc<P>>> {
         match self {
-            Self::Constant(compiled) => Ok(Arc::clone(compiled)),
+            Self::Constant(compiled) => Ok(Cow::Borrowed(compiled)),
             Self::Varying { compile, known } => {
                 let pattern = pattern.unwrap_or(DEFAULT);
                 let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(Some(compiled)) = known.get(pattern) {
-                    return Ok(Arc::clone(compiled));
+                    return Ok(Cow::Owned(Arc::clone(compiled)));
                 }
                 if known.len() >= CACHE {
                     known.clear();
                 }
                 let compiled = Arc::new(compile(pattern)?);
                 known.insert(pattern.to_string(), Some(Arc::clone(&compiled)));
-                Ok(compiled)
+                Ok(Cow::Owned(compiled))
             }
         }
     }
@@ -120,6 +121,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Custom(resolve_ltz),
         prepare_ltz,
     )
+    .null_from(1)
     .may_fail()
     .example("TO_TIMESTAMP_LTZ(1000, 3)", "1970-01-01T00:00:01Z"),
     Builtin::new(

@@ -1,11 +1,12 @@
 //! One subtask's share of the sink: open parts by partition, and when they are closed.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::UInt32Array;
-use arrow::compute::take_record_batch;
+use arrow::compute::{partition, take_record_batch};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -105,19 +106,47 @@ impl Writer {
 
     fn write_records(&mut self, batch: &ChangeBatch, records: &Records) -> Result<()> {
         let now = self.shared.clock.now_ms();
-        let is_partitioned = !self.printers.is_empty();
-        let mut folder = PathBuf::new();
-        for i in 0..records.len() {
-            let Some(record) = records.get(i) else {
-                return Err(Error::format(
-                    "NULL has no record in this format; a file cannot hold it",
-                ));
-            };
-            if is_partitioned {
-                folder = self.folder(batch, i);
+        for rows in self.runs(batch)? {
+            let folder = self.folder(batch, rows.start);
+            self.write_lines(&folder, records, rows, now)?;
+        }
+        Ok(())
+    }
+
+    /// Rows that follow each other and are of one partition.
+    fn runs(&self, batch: &ChangeBatch) -> Result<Vec<Range<usize>>> {
+        let columns = batch.rows().columns();
+        let of = self.shared.layout.partitions.iter();
+        let columns: Vec<_> = of.map(|column| Arc::clone(&columns[*column])).collect();
+        Ok(match columns.as_slice() {
+            _ if batch.is_empty() => Vec::new(),
+            [] => std::iter::once(0..batch.len()).collect(),
+            columns => partition(columns)?.ranges(),
+        })
+    }
+
+    fn write_lines(
+        &mut self,
+        folder: &Path,
+        records: &Records,
+        mut rows: Range<usize>,
+        now: i64,
+    ) -> Result<()> {
+        let size = self.shared.rolling.size;
+        while !rows.is_empty() {
+            let part = self.part(folder, now)?;
+            for i in rows.by_ref() {
+                let Some(record) = records.get(i) else {
+                    return Err(Error::format(
+                        "NULL has no record in this format; a file cannot hold it",
+                    ));
+                };
+                part.write_line(record)?;
+                if part.length >= size {
+                    break;
+                }
             }
-            self.part(&folder, now)?.write_line(record)?;
-            self.close_large(&folder)?;
+            self.close_large(folder)?;
         }
         Ok(())
     }
@@ -131,9 +160,9 @@ impl Writer {
             return self.close_large(&folder);
         }
         let mut groups: IndexMap<PathBuf, Vec<u32>> = IndexMap::new();
-        for i in 0..batch.len() {
-            let row = u32::try_from(i).unwrap_or(u32::MAX);
-            groups.entry(self.folder(batch, i)).or_default().push(row);
+        for run in self.runs(batch)? {
+            let group = groups.entry(self.folder(batch, run.start)).or_default();
+            group.extend(run.filter_map(|i| u32::try_from(i).ok()));
         }
         for (folder, of_folder) in groups {
             let rows = take_record_batch(&rows, &UInt32Array::from(of_folder))?;

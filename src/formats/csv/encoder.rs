@@ -1,14 +1,12 @@
 //! Rows to lines, quoted where Jackson quotes.
 
-use std::io::Write as _;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::Settings;
 use crate::changelog::ChangeBatch;
 use crate::error::Result;
-use crate::formats::json::write_decimal;
+use crate::formats::json::{write_decimal, write_integer};
 use crate::formats::temporal::{write_clock, write_date, write_timestamp};
 use crate::formats::view::{View, children, views};
 use crate::formats::{Encoder, Records};
@@ -64,33 +62,48 @@ impl CsvEncoder {
                     let range = children(list.value_offsets(), i);
                     let parts = range.map(|child| (&**element, child));
                     write_elements(parts, &self.settings, &mut self.scratch, &mut self.field);
-                    self.write_text(out);
+                    self.write_field(out);
                 }
                 View::Row(_, fields) => {
                     let parts = fields.iter().map(|(_, field)| (field, i));
                     write_elements(parts, &self.settings, &mut self.scratch, &mut self.field);
-                    self.write_text(out);
+                    self.write_field(out);
                 }
+                View::String(texts) => self.write_text(texts.value(i), out),
                 _ if is_text(view) => {
                     write_scalar(view, i, &self.settings, &mut self.scratch, &mut self.field);
-                    self.write_text(out);
+                    self.write_field(out);
                 }
                 _ => write_scalar(view, i, &self.settings, &mut self.scratch, out),
             }
         }
     }
 
-    /// Writes the field, with quotes if it needs them.
-    fn write_text(&self, out: &mut Vec<u8>) {
+    fn write_field(&self, out: &mut Vec<u8>) {
+        self.write_text(std::str::from_utf8(&self.field).unwrap_or_default(), out);
+    }
+
+    /// Writes a text, with quotes if it needs them.
+    fn write_text(&self, text: &str, out: &mut Vec<u8>) {
         let dialect = &self.settings.dialect;
-        let text = std::str::from_utf8(&self.field).unwrap_or_default();
         let Some(quote) = dialect.quote.as_ref().filter(|_| self.needs_quotes(text)) else {
             out.extend_from_slice(text.as_bytes());
             return;
         };
         out.extend_from_slice(quote);
+        let first = |mark: &[u8]| mark.first().copied().unwrap_or_default();
+        let marks = (
+            first(quote),
+            dialect.escape.as_deref().map_or(first(quote), first),
+        );
         let mut rest = text.as_bytes();
-        while let Some(byte) = rest.first() {
+        loop {
+            let plain = memchr::memchr2(marks.0, marks.1, rest).unwrap_or(rest.len());
+            out.extend_from_slice(&rest[..plain]);
+            rest = &rest[plain..];
+            if rest.is_empty() {
+                break;
+            }
             let mut width = 1;
             if rest.starts_with(quote) {
                 out.extend_from_slice(quote);
@@ -101,11 +114,7 @@ impl CsvEncoder {
                 out.extend_from_slice(escape);
                 width = escape.len();
             }
-            if width == 1 {
-                out.push(*byte);
-            } else {
-                out.extend_from_slice(&rest[..width]);
-            }
+            out.extend_from_slice(&rest[..width]);
             rest = &rest[width..];
         }
         out.extend_from_slice(quote);
@@ -116,6 +125,13 @@ impl CsvEncoder {
             return true;
         }
         let escape = self.settings.dialect.escape.as_deref();
+        if let Ok(first_safe) = u8::try_from(self.first_safe)
+            && first_safe.is_ascii()
+            && let None | Some([0..0x80]) = escape
+        {
+            let escape = escape.map_or(0, |escape| escape[0]);
+            return text.bytes().any(|b| b < first_safe || b == escape);
+        }
         text.chars().any(|c| {
             c < self.first_safe
                 || escape.is_some_and(|e| c.encode_utf8(&mut [0; 4]).as_bytes() == e)
@@ -174,39 +190,36 @@ fn write_scalar(
     out: &mut Vec<u8>,
 ) {
     text.clear();
-    // Writing to a Vec cannot fail.
-    let _ = match view {
-        View::Boolean(a) => write!(out, "{}", a.value(i)),
-        View::TinyInt(a) => write!(out, "{}", a.value(i)),
-        View::SmallInt(a) => write!(out, "{}", a.value(i)),
-        View::Int(a) => write!(out, "{}", a.value(i)),
-        View::BigInt(a) => write!(out, "{}", a.value(i)),
+    match view {
+        View::Boolean(a) => {
+            let value: &[u8] = if a.value(i) { b"true" } else { b"false" };
+            out.extend_from_slice(value);
+        }
+        View::TinyInt(a) => write_integer(a.value(i), out),
+        View::SmallInt(a) => write_integer(a.value(i), out),
+        View::Int(a) => write_integer(a.value(i), out),
+        View::BigInt(a) => write_integer(a.value(i), out),
         View::Float(a) => {
             number::write_float(a.value(i), text);
-            write!(out, "{text}")
+            out.extend_from_slice(text.as_bytes());
         }
         View::Double(a) => {
             number::write_double(a.value(i), text);
-            write!(out, "{text}")
+            out.extend_from_slice(text.as_bytes());
         }
         View::Decimal(a, scale) => {
             write_decimal(a.value(i), *scale, !settings.scientific_decimals, text, out);
-            Ok(())
         }
-        View::String(a) => out.write_all(a.value(i).as_bytes()),
+        View::String(a) => out.extend_from_slice(a.value(i).as_bytes()),
         View::Binary(a) => {
             STANDARD.encode_string(a.value(i), text);
-            write!(out, "{text}")
+            out.extend_from_slice(text.as_bytes());
         }
-        View::Date(a) => {
-            write_date(a.value(i).into(), out);
-            Ok(())
-        }
+        View::Date(a) => write_date(a.value(i).into(), out),
         View::Time(a) => {
             let ms = a.value(i);
             let nano = u32::try_from(ms.rem_euclid(1000)).unwrap_or(0) * 1_000_000;
             write_clock(ms.div_euclid(1000).into(), nano, out);
-            Ok(())
         }
         View::Timestamp(stamps, is_instant) => {
             let (seconds, nano) = stamps.get(i);
@@ -214,13 +227,12 @@ fn write_scalar(
             if *is_instant {
                 out.push(b'Z');
             }
-            Ok(())
         }
         View::Null
         | View::Months(_)
         | View::Millis(_)
         | View::List(..)
         | View::Map(..)
-        | View::Row(..) => Ok(()),
-    };
+        | View::Row(..) => {}
+    }
 }

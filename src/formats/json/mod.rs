@@ -18,7 +18,7 @@ use jiter::{Jiter, Peek};
 
 pub use self::cdc::CdcFormat;
 pub(crate) use self::value::{Failure, Reader, syntax};
-pub(crate) use self::write::{JsonWriter, write_decimal};
+pub(crate) use self::write::{JsonWriter, write_decimal, write_integer};
 use super::{
     DecodedColumns, Decoder, DecodingFormat, Encoder, EncodingFormat, Format, FormatOptions,
     Records, Rows,
@@ -221,8 +221,10 @@ impl DecodingFormat for Decoding {
     fn decoder(&self, columns: &DecodedColumns) -> Result<Box<dyn Decoder>> {
         let schema = columns.produced();
         check_types(&schema)?;
+        let rows = Rows::new(&schema);
         Ok(Box::new(JsonDecoder {
-            rows: Rows::new(&schema),
+            scans: scan::are_plain(&rows.columns),
+            rows,
             reader: Reader::new(self.0),
             skipped: 0,
             tape: Vec::new(),
@@ -234,6 +236,8 @@ struct JsonDecoder {
     rows: Rows,
     reader: Reader,
     skipped: u64,
+    /// Whether records are first read the fast way.
+    scans: bool,
     /// Memory for strings with escapes.
     tape: Vec<u8>,
 }
@@ -285,7 +289,9 @@ impl Decoder for JsonDecoder {
             return Ok(());
         }
         let before = self.rows.len();
-        if scan::read_object(self.reader, record, &mut self.rows, &mut self.tape).is_some() {
+        if self.scans
+            && scan::read_object(self.reader, record, &mut self.rows, &mut self.tape).is_some()
+        {
             self.rows.commit(RowKind::Insert);
             return Ok(());
         }

@@ -110,6 +110,7 @@ impl Reader {
         let mut key = jiter.known_object().map_err(syntax)?;
         let mut count = 0;
         let mut likely = 0;
+        let mut is_repeated = false;
         while let Some(name) = key {
             // As Flink: what follows the last field that is missing is not looked at.
             let found = (count < fields.len())
@@ -120,6 +121,7 @@ impl Reader {
                 let (name, column) = &mut fields[i];
                 if column.len() > row {
                     column.truncate(row);
+                    is_repeated = true;
                 }
                 self.value(jiter, peek, column)
                     .map_err(|f| f.in_field(name))?;
@@ -130,10 +132,10 @@ impl Reader {
             }
             key = jiter.next_key().map_err(syntax)?;
         }
-        if count < fields.len() {
-            if self.options.fail_on_missing_field {
-                return Err(Failure::Missing);
-            }
+        if count < fields.len() && self.options.fail_on_missing_field {
+            return Err(Failure::Missing);
+        }
+        if count < fields.len() || is_repeated {
             for (_, column) in fields {
                 if column.len() == row {
                     column.push_null();
@@ -447,7 +449,12 @@ fn expected_timestamp(format: TimestampFormat, is_instant: bool) -> &'static str
     }
 }
 
-fn timestamp(text: &str, format: TimestampFormat, is_instant: bool) -> Option<text::Instant> {
+/// The moment that a text says in this format.
+pub(super) fn timestamp(
+    text: &str,
+    format: TimestampFormat,
+    is_instant: bool,
+) -> Option<text::Instant> {
     let local = if is_instant {
         text.strip_suffix('Z')?
     } else {

@@ -101,11 +101,11 @@ fn write_value(
     match view {
         View::Null => out.extend_from_slice(b"null"),
         View::Boolean(a) => out.extend_from_slice(if a.value(i) { b"true" } else { b"false" }),
-        View::TinyInt(a) => write_integer(a.value(i).into(), out),
-        View::SmallInt(a) => write_integer(a.value(i).into(), out),
-        View::Int(a) => write_integer(a.value(i).into(), out),
+        View::TinyInt(a) => write_integer(a.value(i), out),
+        View::SmallInt(a) => write_integer(a.value(i), out),
+        View::Int(a) => write_integer(a.value(i), out),
         View::BigInt(a) => write_integer(a.value(i), out),
-        View::Months(a) => write_integer(a.value(i).into(), out),
+        View::Months(a) => write_integer(a.value(i), out),
         View::Millis(a) => write_integer(a.value(i), out),
         View::Float(a) => {
             scratch.clear();
@@ -216,9 +216,9 @@ fn write_map(
     Ok(())
 }
 
-fn write_integer(value: i64, out: &mut Vec<u8>) {
-    // Writing to a Vec cannot fail.
-    let _ = write!(out, "{value}");
+/// The digits of an integer.
+pub(crate) fn write_integer(value: impl itoa::Integer, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
 /// NaN and the infinities are no JSON numbers: they become strings.
