@@ -3,8 +3,8 @@
 use datafusion::common::ScalarValue;
 use sqlparser::ast::{self, WindowFrameBound, WindowFrameUnits, WindowType};
 
-use super::Binder;
-use super::expr::{Context, OVER_BASE};
+use super::expr::{Context, OVER_BASE, time_attribute};
+use super::{Binder, refusals};
 use crate::aggregates::CallContext;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
@@ -107,6 +107,9 @@ impl Binder<'_> {
             .iter()
             .map(|e| self.bind_expr(e, context))
             .collect::<Result<Vec<_>>>()?;
+        if partition.iter().any(|e| e.data_type.kind == TypeKind::Null) {
+            return Err(refusals::untyped_null());
+        }
         let mut order = Vec::new();
         for item in &spec.order_by {
             let key = self.bind_expr(&item.expr, context)?;
@@ -317,10 +320,9 @@ pub(super) fn plan_over(input: LogicalPlan, pending: Vec<PendingOver>) -> Logica
     let mut schema = input.schema.clone();
     let mut column_of = |expr: Expr| -> usize {
         exprs.iter().position(|e| e.same(&expr)).unwrap_or_else(|| {
-            schema.columns.push(Column::new(
-                format!("$o{}", exprs.len()),
-                expr.data_type.clone(),
-            ));
+            let mut column = Column::new(format!("$o{}", exprs.len()), expr.data_type.clone());
+            column.time = time_attribute(&expr, &input.schema);
+            schema.columns.push(column);
             exprs.push(expr);
             exprs.len() - 1
         })

@@ -309,8 +309,12 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
         }
         LogicalNode::Over { input, calls } => {
             let width = input.schema.len();
+            if !needed.is_empty() && needed.iter().all(|i| *i < width) {
+                return prune(*input, needed);
+            }
+            // As Flink: a count of all rows keeps the calls.
             let kept: Vec<usize> = (0..calls.len())
-                .filter(|i| calls.len() == 1 || needed.contains(&(width + i)))
+                .filter(|i| needed.is_empty() || needed.contains(&(width + i)))
                 .collect();
             let mut calls: Vec<_> = kept.iter().map(|i| calls[*i].clone()).collect();
             let used = calls.iter().flat_map(|c| {
