@@ -7,7 +7,7 @@ use super::collect::percentages;
 use super::function::{AggregateFunction, AggregateKind};
 use super::variance::Spread;
 use crate::error::{Error, Result};
-use crate::functions::{Arg, families};
+use crate::functions::{Arg, families, untyped_null};
 use crate::types::{DataType, TypeKind};
 
 /// How a call is used.
@@ -84,6 +84,7 @@ pub fn resolve(name: &str, args: &[Arg], context: CallContext) -> Result<Aggrega
         args,
         context,
     };
+    call.check_nulls()?;
     if call.context.distinct {
         call.check_distinct()?;
     }
@@ -217,7 +218,6 @@ impl Call<'_> {
         self.arity(1)?;
         let argument = &self.args[0].data_type;
         match argument.kind {
-            TypeKind::Null => Err(Error::plan("Illegal use of 'NULL'")),
             _ if argument.kind.is_numeric() => Ok(argument),
             _ => Err(self.refuse(&format!("{}(<NUMERIC>)", self.name))),
         }
@@ -226,6 +226,14 @@ impl Call<'_> {
     /// NULL for lack of rows is possible without group keys or with a filter.
     fn nullable_if_empty(&self, argument: &DataType) -> bool {
         argument.nullable || !self.context.grouped || self.context.filtered
+    }
+
+    fn check_nulls(&self) -> Result<()> {
+        let untyped = |arg: &Arg| arg.data_type.kind == TypeKind::Null;
+        if self.args.iter().any(untyped) {
+            return Err(untyped_null());
+        }
+        Ok(())
     }
 
     fn check_distinct(&self) -> Result<()> {
@@ -254,9 +262,6 @@ impl Call<'_> {
                 return Err(Error::plan("We now only support the count of one field.")
                     .hint("COUNT(ROW(a, b)) counts all rows, CASE counts those without NULL"));
             }
-        }
-        if self.args.iter().any(|a| a.data_type.kind == TypeKind::Null) {
-            return Err(Error::plan("Illegal use of 'NULL'"));
         }
         Ok(self.function("COUNT", AggregateKind::Count, TypeKind::BigInt.not_null()))
     }
@@ -289,7 +294,6 @@ impl Call<'_> {
         self.arity(1)?;
         let argument = &self.args[0].data_type;
         match argument.kind {
-            TypeKind::Null => return Err(Error::plan("Illegal use of 'NULL'")),
             ref t
                 if t.is_binary()
                     || t.is_interval()
@@ -320,9 +324,6 @@ impl Call<'_> {
     fn one_of(&self, name: &'static str, kind: AggregateKind) -> Result<AggregateFunction> {
         self.arity(1)?;
         let argument = &self.args[0].data_type;
-        if argument.kind == TypeKind::Null {
-            return Err(Error::plan("Illegal use of 'NULL'"));
-        }
         let nullable = self.nullable_if_empty(argument);
         let returns = argument.kind.clone().with_nullable(nullable);
         Ok(self.function(name, kind, returns))

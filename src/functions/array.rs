@@ -42,6 +42,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
             }))
         },
     )
+    .null_from(1)
     .example("ARRAY_CONTAINS(ARRAY[1, 2], 2)", "true"),
     Builtin::new(
         "ARRAY_POSITION",
@@ -66,6 +67,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
             }))
         },
     )
+    .null_from(1)
     .example("ARRAY_POSITION(ARRAY[5, 7], 7)", "2"),
     Builtin::new(
         "ARRAY_REMOVE",
@@ -90,6 +92,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
             }))
         },
     )
+    .null_from(1)
     .example("ARRAY_REMOVE(ARRAY[1, 2, 1], 1)", "[2]"),
     Builtin::new(
         "ARRAY_APPEND",
@@ -98,6 +101,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Custom(resolve_append),
         |_| Ok(arrays(|c, _| append(c, false))),
     )
+    .null_from(1)
     .example("ARRAY_APPEND(ARRAY[1], 2)", "[1, 2]"),
     Builtin::new(
         "ARRAY_PREPEND",
@@ -106,6 +110,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Custom(resolve_append),
         |_| Ok(arrays(|c, _| append(c, true))),
     )
+    .null_from(1)
     .example("ARRAY_PREPEND(ARRAY[1], 2)", "[2, 1]"),
     Builtin::new(
         "ARRAY_DISTINCT",
@@ -165,6 +170,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
             }))
         },
     )
+    .null_from(1)
     .example("ARRAY_SLICE(ARRAY[1, 2, 3], 2, 3)", "[2, 3]"),
     Builtin::new(
         "ARRAY_CONCAT",
@@ -259,6 +265,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         }),
         prepare_join,
     )
+    .null_from(1)
     .example("ARRAY_JOIN(ARRAY['a', 'b'], '-')", "a-b"),
 ];
 

@@ -22,6 +22,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Custom(resolve_build),
         |_| Ok(arrays(build)),
     )
+    .null_from(0)
     .example("BITMAP_BUILD(ARRAY[3, 1, 3, -1])", "{1,3,4294967295}"),
     Builtin::new(
         "BITMAP_CARDINALITY",
@@ -85,6 +86,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
             }))
         },
     )
+    .null_from(0)
     .may_fail()
     .example(
         "BITMAP_FROM_BYTES(x'3A30000001000000000000001000000005000700')",

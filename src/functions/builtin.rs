@@ -8,7 +8,7 @@ use super::doc::{FunctionDoc, FunctionKind};
 use super::kernel::Call;
 use super::signature::{Param, Returns, match_forms};
 use super::{Arg, Determinism, Environment, FunctionRef, Kernel, ScalarFunction, Signature};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::types::{DataType, TypeKind};
 
 /// How the types of a call are found.
@@ -30,6 +30,8 @@ pub(super) struct Builtin {
     pub(super) prepare: fn(&Call<'_>) -> Result<Kernel>,
     pub(super) determinism: Determinism,
     pub(super) may_fail: bool,
+    /// From which argument on NULL may stand without a type.
+    pub(super) null_from: usize,
 }
 
 impl Builtin {
@@ -50,6 +52,7 @@ impl Builtin {
             prepare,
             determinism: Determinism::Deterministic,
             may_fail: false,
+            null_from: usize::MAX,
         }
     }
 
@@ -78,6 +81,12 @@ impl Builtin {
         self
     }
 
+    /// NULL may stand without a type for argument `index` and those behind it.
+    pub(super) const fn null_from(mut self, index: usize) -> Self {
+        self.null_from = index;
+        self
+    }
+
     /// It can fail on data.
     pub(super) const fn may_fail(mut self) -> Self {
         self.may_fail = true;
@@ -96,6 +105,11 @@ impl Builtin {
     }
 }
 
+/// The refusal of NULL where its type matters.
+pub(crate) fn untyped_null() -> Error {
+    Error::plan("Illegal use of 'NULL'").hint("give it a type: CAST(NULL AS ...)")
+}
+
 impl fmt::Debug for Builtin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
@@ -108,6 +122,10 @@ impl ScalarFunction for &'static Builtin {
     }
 
     fn resolve(&self, args: &[Arg]) -> Result<Signature> {
+        let typed = &args[..args.len().min(self.null_from)];
+        if typed.iter().any(|arg| arg.data_type.kind == TypeKind::Null) {
+            return Err(untyped_null());
+        }
         match &self.resolve {
             Resolve::Forms(forms, returns) => match_forms(self, forms, returns, args),
             Resolve::Custom(resolve) => resolve(self, args),

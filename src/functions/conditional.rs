@@ -9,6 +9,7 @@ use datafusion::common::ScalarValue;
 use super::builtin::{
     Builtin,
     Resolve::{Custom, Forms},
+    untyped_null,
 };
 use super::kernel::{Bool, Call, Text, collect, columns, constant};
 use super::signature::{Param, Returns, any_nullable};
@@ -26,6 +27,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Custom(resolve_extreme),
         |call| Ok(extreme(call, true)),
     )
+    .null_from(0)
     .example("GREATEST(1, 5, 3)", "5"),
     Builtin::new(
         "LEAST",
@@ -34,6 +36,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Custom(resolve_extreme),
         |call| Ok(extreme(call, false)),
     )
+    .null_from(0)
     .example("LEAST(1, 5, 3)", "1"),
     Builtin::new(
         "IFNULL",
@@ -47,6 +50,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
             }))
         },
     )
+    .null_from(0)
     .example("IFNULL(CAST(NULL AS INT), 5)", "5"),
     is_kind(
         "IS_ALPHA",
@@ -104,6 +108,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
             Ok(constant(ScalarValue::Utf8(Some(name))))
         },
     )
+    .null_from(0)
     .example("TYPEOF(1)", "INT NOT NULL"),
 ];
 
@@ -175,7 +180,7 @@ fn resolve_extreme(builtin: &Builtin, args: &[Arg]) -> Result<Signature> {
         return Err(builtin.refuse_count(args));
     }
     if args.iter().any(|a| a.data_type.kind == TypeKind::Null) {
-        return Err(Error::plan("Illegal use of 'NULL'").hint("give it a type: CAST(NULL AS ...)"));
+        return Err(untyped_null());
     }
     let common = match common(builtin, args) {
         Ok(common) => common,

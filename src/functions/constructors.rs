@@ -28,6 +28,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Custom(resolve_array),
         |_| Ok(columns(|c, _| make_array(c))),
     )
+    .null_from(0)
     .example("ARRAY[1, 2]", "[1, 2]"),
     Builtin::new(
         "MAP",
@@ -36,6 +37,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Custom(resolve_map),
         |_| Ok(columns(|c, _| make_map(c))),
     )
+    .null_from(0)
     .may_fail()
     .example("MAP['a', 1]", "{a=1}"),
     Builtin::new(

@@ -58,6 +58,8 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Custom(resolve_value),
         prepare_value,
     )
+    // The defaults that the clauses give.
+    .null_from(2)
     .may_fail()
     .example("JSON_VALUE('{\"a\": 7}', '$.a' RETURNING INTEGER)", "7"),
     Builtin::new(
@@ -76,6 +78,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Custom(resolve_object),
         prepare_object,
     )
+    .null_from(0)
     .example("JSON_OBJECT('a' VALUE 1)", "{\"a\":1}"),
     Builtin::new(
         "JSON_ARRAY",
@@ -84,6 +87,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Custom(resolve_array),
         prepare_array,
     )
+    .null_from(0)
     .example("JSON_ARRAY(1, 'a')", "[1,\"a\"]"),
     Builtin::new(
         "JSON_STRING",
@@ -110,6 +114,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
             }))
         },
     )
+    .null_from(0)
     .example("JSON_STRING(ARRAY[1, 2])", "[1,2]"),
     Builtin::new(
         "JSON",
@@ -137,6 +142,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Forms(&[&[Param::Text]], Returns::Strict(TypeKind::STRING)),
         |call| Ok(call.text1::<Text, _>(quote)),
     )
+    .null_from(0)
     .example("JSON_QUOTE('a\"b')", "\"a\\\"b\""),
     Builtin::new(
         "JSON_UNQUOTE",
@@ -153,6 +159,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
             }))
         },
     )
+    .null_from(0)
     .example("JSON_UNQUOTE('\"a\\\"b\"')", "a\"b"),
 ];
 

@@ -56,6 +56,7 @@ mod utf16;
 mod variant;
 mod zones;
 
+pub(crate) use builtin::untyped_null;
 pub(crate) use java_time::TimePattern;
 
 use std::fmt;

@@ -20,6 +20,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Custom(resolve_of),
         |call| prepare(call, 0),
     )
+    .null_from(0)
     .example(
         "OBJECT_OF('com.example.User', 'name', 'Ann', 'age', 42)",
         "+I[Ann, 42]",

@@ -32,6 +32,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[Builtin::new(
     ),
     prepare,
 )
+.null_from(0)
 .example("PRINTF('%05d-%s', 42, 'a')", "00042-a")];
 
 /// A piece of a format.

@@ -219,6 +219,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
             }))
         },
     )
+    .null_from(0)
     .may_fail()
     .example("REGEXP_EXTRACT_ALL('a1b2', '[a-z]([0-9])')", "[1, 2]"),
     Builtin::new(
@@ -241,6 +242,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
             }))
         },
     )
+    .null_from(0)
     .may_fail()
     .example("REGEXP_COUNT('banana', 'an')", "2"),
     Builtin::new(
@@ -261,6 +263,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
             }))
         },
     )
+    .null_from(0)
     .may_fail()
     .example("REGEXP_INSTR('banana', 'n')", "3"),
     Builtin::new(
@@ -279,6 +282,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
             }))
         },
     )
+    .null_from(0)
     .may_fail()
     .example("REGEXP_SUBSTR('a12b', '[0-9]+')", "12"),
 ];

@@ -98,6 +98,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
             })
         },
     )
+    .null_from(0)
     .example("STARTSWITH('flink', 'fl')", "true"),
     Builtin::new(
         "ENDSWITH",
@@ -118,6 +119,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
             })
         },
     )
+    .null_from(0)
     .example("ENDSWITH('flink', 'nk')", "true"),
     Builtin::new(
         "SPLIT_INDEX",
@@ -154,6 +156,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
             }))
         },
     )
+    .null_from(0)
     .example("SPLIT('a,b,c', ',')", "[a, b, c]"),
     Builtin::new(
         "STR_TO_MAP",

@@ -88,6 +88,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         ),
         |call| Ok(trim(call, true, true)),
     )
+    .null_from(0)
     .example("BTRIM('  a ')", "a"),
     SUBSTRING,
     SUBSTRING.alias("SUBSTR", "SUBSTR(s STRING, from INT [, length INT])"),
@@ -258,6 +259,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Custom(resolve_elt),
         prepare_elt,
     )
+    .null_from(1)
     .example("ELT(2, 'a', 'b')", "b"),
 ];
 

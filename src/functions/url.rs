@@ -46,6 +46,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Forms(&[&[Param::Text]], Returns::Nullable(TypeKind::STRING)),
         |call| Ok(call.text1::<Text, _>(encode)),
     )
+    .null_from(0)
     .example("URL_ENCODE('a b/c')", "a+b%2Fc"),
     Builtin::new(
         "URL_DECODE",
@@ -59,6 +60,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
             }))
         },
     )
+    .null_from(0)
     .example("URL_DECODE('a+b%2Fc')", "a b/c"),
     Builtin::new(
         "INET_ATON",
@@ -67,6 +69,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Forms(&[&[Param::Text]], Returns::Nullable(TypeKind::BigInt)),
         |call| Ok(call.map1::<Text, BigInt, _>(to_number)),
     )
+    .null_from(0)
     .example("INET_ATON('127.0.0.1')", "2130706433"),
     Builtin::new(
         "INET_NTOA",
@@ -81,6 +84,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
             }))
         },
     )
+    .null_from(0)
     .example("INET_NTOA(2130706433)", "127.0.0.1"),
 ];
 

@@ -20,6 +20,7 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
         Forms(PARAMS, Returns::Strict(TypeKind::Variant)),
         |call| Ok(prepare(call, true)),
     )
+    .null_from(0)
     .may_fail()
     .example("PARSE_JSON('{\"a\": 1}')['a']", "1"),
     Builtin::new(

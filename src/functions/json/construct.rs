@@ -4,7 +4,7 @@ use arrow::array::{Array, ArrayRef};
 
 use super::{marker, types};
 use crate::error::{Error, Result};
-use crate::functions::builtin::Builtin;
+use crate::functions::builtin::{Builtin, untyped_null};
 use crate::functions::json_write::{JsonForm, quoted_key};
 use crate::functions::kernel::{Call, Columns, Text, arrays, collect_text};
 use crate::functions::{Arg, Kernel, Signature};
@@ -14,9 +14,7 @@ use crate::types::TypeKind;
 fn resolve_constructor(args: &[Arg], values: impl Iterator<Item = usize>) -> Result<Signature> {
     for i in values {
         if args[i].data_type.kind == TypeKind::Null {
-            return Err(
-                Error::plan("Illegal use of 'NULL'").hint("give it a type: CAST(NULL AS ...)")
-            );
+            return Err(untyped_null());
         }
         JsonForm::new(&args[i].data_type.kind)?;
     }

@@ -2,6 +2,7 @@
 
 use super::{decimal, number, refuse, temporal};
 use crate::error::{Error, Result};
+use crate::functions::builtin::untyped_null;
 use crate::functions::{Arg, Environment, Kernel, ScalarFunction, Signature};
 use crate::types::cast::{Cast, CastMode};
 use crate::types::coerce::common_type;
@@ -116,9 +117,7 @@ impl ScalarFunction for Arithmetic {
             _ => None,
         };
         found.ok_or_else(|| match args {
-            args if args.iter().any(|a| a.data_type.kind == TypeKind::Null) => {
-                Error::plan("Illegal use of 'NULL'").hint("give it a type: CAST(NULL AS ...)")
-            }
+            args if args.iter().any(|a| a.data_type.kind == TypeKind::Null) => untyped_null(),
             [l, r]
                 if self.operator == Operator::Minus
                     && l.data_type.kind.is_temporal()

@@ -12,6 +12,7 @@ use datafusion::logical_expr::ColumnarValue;
 use super::pattern::{self, Matcher};
 use super::refuse;
 use crate::error::{Error, Result};
+use crate::functions::builtin::untyped_null;
 use crate::functions::{Arg, Environment, EvalContext, Kernel, ScalarFunction, Signature};
 use crate::types::data_type::MAX_LENGTH;
 use crate::types::{DataType, TypeKind};
@@ -70,8 +71,7 @@ impl ScalarFunction for Concat {
                 a.saturating_add(b).min(MAX_LENGTH)
             }
             _ if l.kind == TypeKind::Null || r.kind == TypeKind::Null => {
-                return Err(Error::plan("Illegal use of 'NULL'")
-                    .hint("give it a type: CAST(NULL AS STRING)"));
+                return Err(untyped_null());
             }
             _ => {
                 return Err(refuse("||", args, "'<STRING> || <STRING>'")

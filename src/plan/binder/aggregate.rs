@@ -179,8 +179,10 @@ impl Binder<'_> {
         if matches!(name, "JSON_OBJECTAGG" | "JSON_ARRAYAGG")
             && let Some(value) = args.pop()
         {
-            let json = calls::is_json(&value);
-            args.push(if json {
+            if value.data_type.kind == TypeKind::Null {
+                return Err(refusals::untyped_null());
+            }
+            args.push(if calls::is_json(&value) {
                 value
             } else {
                 self.call("JSON_STRING", vec![value])?

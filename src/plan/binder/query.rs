@@ -10,7 +10,7 @@ use super::compare::compare;
 use super::expr::{Context, and, boolean, case};
 use super::scope::Scope;
 use super::select::BoundSelect;
-use super::{Binder, literal};
+use super::{Binder, literal, refusals};
 use crate::aggregates::CallContext;
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr};
@@ -403,9 +403,7 @@ impl Binder<'_> {
                 .map(|e| self.bind_expr(e, &mut Context::scalar(&scope)))
                 .collect::<Result<Vec<_>>>()?;
             if bound.iter().any(|e| e.data_type.kind == TypeKind::Null) {
-                return Err(
-                    Error::plan("Illegal use of 'NULL'").hint("give it a type: CAST(NULL AS type)")
-                );
+                return Err(refusals::untyped_null());
             }
             if rows
                 .first()

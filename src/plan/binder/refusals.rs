@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::expr::{CompareOp, Expr};
 use crate::functions::sql_type;
+pub(super) use crate::functions::untyped_null;
 use crate::types::coerce::Mismatch;
 use crate::types::{DataType, TypeKind};
 
@@ -20,11 +21,6 @@ pub(super) fn not_boolean(what: &str, kind: &TypeKind) -> Error {
         what => format!("{what} clause must be a condition"),
     })
     .hint(format!("it is {given}: compare it with a value"))
-}
-
-/// A NULL where its type matters.
-pub(super) fn untyped_null() -> Error {
-    Error::plan("Illegal use of 'NULL'").hint("give it a type: CAST(NULL AS ...)")
 }
 
 /// The clause of what stands in an aggregate function's parentheses.

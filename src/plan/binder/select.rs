@@ -8,7 +8,7 @@ use super::expr::{
 };
 use super::over::{direction, plan_over};
 use super::scope::Scope;
-use super::{Binder, expr};
+use super::{Binder, expr, refusals};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, ExprKind};
 use crate::plan::logical::{LogicalPlan, SortKey};
@@ -260,9 +260,7 @@ impl Binder<'_> {
             }
         };
         if is_null_literal(ast) {
-            let error = Error::plan("Illegal use of 'NULL'")
-                .hint("give the column a type: CAST(NULL AS INT)");
-            return self.located(ast, Err(error));
+            return self.located(ast, Err(refusals::untyped_null()));
         }
         let expr = self.bind_expr(ast, context)?;
         let name = name.unwrap_or_else(|| format!("EXPR${}", items.len()));

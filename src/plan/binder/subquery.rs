@@ -164,6 +164,7 @@ impl Binder<'_> {
         let mut plain = Vec::new();
         let mut subqueries = Vec::new();
         let mut joins = Vec::new();
+        let clause = if conjuncts.len() > 1 { "AND" } else { "WHERE" };
         let rewritten = conjuncts
             .iter()
             .map(|conjunct| quantified::as_exists(conjunct, false))
@@ -177,7 +178,7 @@ impl Binder<'_> {
                     context.subqueries = Some(std::mem::take(&mut subqueries));
                     let bound = self.bind_expr(conjunct, &mut context)?;
                     subqueries = context.subqueries.take().unwrap_or_default();
-                    plain.push(boolean(bound, "WHERE")?);
+                    plain.push(boolean(bound, clause)?);
                 }
             }
         }
