@@ -14,7 +14,7 @@ use super::time_form::{Local, TimeForm};
 use crate::error::{Error, Result};
 use crate::types::TypeKind;
 use crate::types::calendar::civil_from_days;
-use crate::types::text::number::{write_big_decimal, write_double, write_float};
+use crate::types::text::number::{write_big_decimal, write_double};
 
 /// How values of a type are written.
 #[derive(Debug, Clone)]
@@ -125,9 +125,10 @@ impl JsonForm {
             Self::Int => integer(array.as_primitive::<Int32Type>().value(row), out),
             Self::BigInt => integer(array.as_primitive::<Int64Type>().value(row), out),
             Self::Float => {
-                let value = array.as_primitive::<Float32Type>().value(row);
+                // as the DOUBLE that it is
+                let value = f64::from(array.as_primitive::<Float32Type>().value(row));
                 let mut text = String::new();
-                write_float(value, &mut text);
+                write_double(value, &mut text);
                 approximate(&text, value.is_finite(), out);
             }
             Self::Double => {
