@@ -75,6 +75,10 @@ impl Arithmetic {
                 return typed([common.clone(), common], returns);
             }
             let (a, b) = (l.as_decimal()?, r.as_decimal()?);
+            if self.operator == Operator::Modulo && a.1 == 0 && b.1 == 0 {
+                // whole numbers: the type of the divisor, as of integers
+                return typed([T::Decimal(a.0, 0), T::Decimal(b.0, 0)], r.clone());
+            }
             let (p, s) = decimal::result_type(self.operator, a, b);
             return typed(
                 [T::Decimal(a.0, a.1), T::Decimal(b.0, b.1)],
@@ -149,12 +153,19 @@ impl ScalarFunction for Arithmetic {
                     return decimal::prepare(self.operator, l, r, (*p, *s)).ok_or_else(unsupported);
                 }
                 let constant = left.literal.is_some() && right.literal.is_some();
-                let kernel = number::prepare(self.operator, l, constant).ok_or_else(unsupported)?;
+                let kernel = match (l, r) {
+                    (TypeKind::Decimal(..), TypeKind::Decimal(p, s)) => {
+                        decimal::prepare(self.operator, l, r, (*p, *s))
+                    }
+                    _ => number::prepare(self.operator, l, constant),
+                };
+                let kernel = kernel.ok_or_else(unsupported)?;
                 if *l == returns.kind {
                     return Ok(kernel);
                 }
                 // A remainder has the type of the divisor, into which it fits.
-                let cast = Cast::new(&left.data_type, returns, CastMode::Strict, env)?;
+                let made = if l.is_integer() { left } else { right };
+                let cast = Cast::new(&made.data_type, returns, CastMode::Strict, env)?;
                 Ok(number::converted(kernel, cast))
             }
             _ => Err(unsupported()),
