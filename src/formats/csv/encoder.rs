@@ -124,18 +124,16 @@ impl CsvEncoder {
         if text.len() > MAX_CHECKED && text.encode_utf16().count() > MAX_CHECKED {
             return true;
         }
-        let escape = self.settings.dialect.escape.as_deref();
+        // a backslash counts as one where no other is set, as in Flink
+        let escape = self.settings.dialect.escape.as_deref().unwrap_or(b"\\");
         if let Ok(first_safe) = u8::try_from(self.first_safe)
             && first_safe.is_ascii()
-            && let None | Some([0..0x80]) = escape
+            && let [ascii @ 0..0x80] = escape
         {
-            let escape = escape.map_or(0, |escape| escape[0]);
-            return text.bytes().any(|b| b < first_safe || b == escape);
+            return text.bytes().any(|b| b < first_safe || b == *ascii);
         }
-        text.chars().any(|c| {
-            c < self.first_safe
-                || escape.is_some_and(|e| c.encode_utf8(&mut [0; 4]).as_bytes() == e)
-        })
+        text.chars()
+            .any(|c| c < self.first_safe || c.encode_utf8(&mut [0; 4]).as_bytes() == escape)
     }
 }
 

@@ -189,7 +189,8 @@ fn lines_are_quoted_as_by_jackson() {
                 +I|with space|0.5|1.5|\\N|\\N\n\
                 +I|say \"hi\"|0|0|\\N|\\N\n\
                 +I|abcdefghijklmnopqrstuvwxyz|1|1|\\N|\\N\n\
-                +I|ä#x|1|1|\\N|\\N";
+                +I|ä#x|1|1|\\N|\\N\n\
+                +I|a\\b|1|1|\\N|\\N";
     assert_eq!(
         write(columns, &[], data),
         [
@@ -197,7 +198,8 @@ fn lines_are_quoted_as_by_jackson() {
             "\"with space\",0.5,1.5,,",
             "\"say \"\"hi\"\"\",0,0.0,,",
             "\"abcdefghijklmnopqrstuvwxyz\",1,1.0,,",
-            "\"ä#x\",1,1.0,,"
+            "\"ä#x\",1,1.0,,",
+            "\"a\\b\",1,1.0,,"
         ]
     );
     let options = [
