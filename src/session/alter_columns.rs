@@ -84,7 +84,7 @@ impl Session {
                     .into(),
             ));
         }
-        for (column, position) in changed.columns.into_iter().zip(positions(elements)) {
+        for (mut column, position) in changed.columns.into_iter().zip(positions(elements)) {
             let Some(at) = table.columns.iter().position(|c| c.name == column.name) else {
                 return Err(failed(format!(
                     "Column {} does not exist in the table.",
@@ -93,7 +93,8 @@ impl Session {
             };
             // the position may be that of the column itself
             let target = index(table, position)?;
-            table.columns.remove(at);
+            let before = table.columns.remove(at);
+            column.comment = column.comment.or(before.comment);
             let target = match (target, position) {
                 (None, _) => at,
                 (Some(_), Some(ColumnPosition::After(other))) if other.value == column.name => 0,

@@ -187,8 +187,8 @@ fn new_table(path: ObjectPath, create: &CreateTable, declaration: Declaration) -
     }
 }
 
-/// The columns of CREATE TABLE AS: those declared, then the query's; or the query's in the order
-/// that was said.
+/// The columns of CREATE TABLE AS: new ones, then the query's, changed where they are declared; or the
+/// query's in the order that was said.
 fn columns_as(
     order: &[Ident],
     declared: Vec<ColumnDefinition>,
@@ -221,7 +221,7 @@ fn columns_as(
             })
             .collect();
     }
-    let mut columns = declared;
+    let columns = declared;
     for (i, column) in columns.iter().enumerate() {
         let from = source.columns.iter().find(|c| c.name == column.name);
         match (&column.kind, from) {
@@ -253,10 +253,15 @@ fn columns_as(
             _ => {}
         }
     }
+    let (mut columns, mut changed): (Vec<_>, Vec<_>) = columns
+        .into_iter()
+        .partition(|c| source.index_of(&c.name).is_none());
     for (i, from) in source.columns.iter().enumerate() {
-        if !columns.iter().any(|c| c.name == from.name) {
-            columns.push(made(&from.name, i));
-        }
+        let declared = changed.iter().position(|c| c.name == from.name);
+        columns.push(match declared {
+            Some(at) => changed.swap_remove(at),
+            None => made(&from.name, i),
+        });
     }
     Ok(columns)
 }
