@@ -146,7 +146,16 @@ impl Binder<'_> {
                 let mut hints = super::table::TableHints::new();
                 for hint in crate::sql::hints::of_table(with_hints) {
                     match hint.name.as_str() {
+                        "OPTIONS" if hint.options.is_empty() || !hint.list.is_empty() => {
+                            return Err(Error::plan(
+                                "Hint [OPTIONS] only support non empty key value options",
+                            )
+                            .hint("write OPTIONS('key' = 'value')"));
+                        }
                         "OPTIONS" => hints.extend(hint.options),
+                        // ways of executing a join
+                        "BROADCAST" | "SHUFFLE_HASH" | "SHUFFLE_MERGE" | "NEST_LOOP"
+                        | "MULTI_JOIN" => {}
                         other => {
                             return Err(Error::plan(format!("Hint '{other}' is not known here"))
                                 .hint("a table takes /*+ OPTIONS('key' = 'value') */"));

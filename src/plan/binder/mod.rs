@@ -60,6 +60,8 @@ pub struct Binder<'a> {
     nesting: usize,
     /// `STATE_TTL` hints of the query blocks being bound, by table alias, ms.
     ttl_hints: Vec<BTreeMap<String, i64>>,
+    /// Join hints of the enclosing blocks, innermost last: their names and tables.
+    join_hints: Vec<Vec<(String, Vec<String>)>>,
     /// `LOOKUP` hints of the query blocks being bound, by table alias.
     lookup_hints: Vec<BTreeMap<String, indexmap::IndexMap<String, String>>>,
 }
@@ -84,6 +86,7 @@ impl<'a> Binder<'a> {
             positions: true,
             nesting: 0,
             ttl_hints: Vec::new(),
+            join_hints: Vec::new(),
             lookup_hints: Vec::new(),
         }
     }

@@ -40,6 +40,7 @@ impl Binder<'_> {
         self.push_hints(select)?;
         let bound = self.bind_select_inner(select, order, parent);
         self.ttl_hints.pop();
+        self.join_hints.pop();
         self.lookup_hints.pop();
         bound
     }
@@ -51,7 +52,6 @@ impl Binder<'_> {
         parent: Option<&Scope<'_>>,
     ) -> Result<BoundSelect> {
         let (mut plan, scope) = self.bind_from(&select.from, parent)?;
-        self.check_table_hints(&scope)?;
         if let Some(condition) = &select.selection {
             plan = self.apply_where(plan, condition, &scope)?;
         }
@@ -93,6 +93,7 @@ impl Binder<'_> {
         let aggregates = context.aggregates.take().unwrap_or_default();
 
         let grouped = group.present || !aggregates.is_empty() || having.is_some();
+        self.check_table_hints(&scope, select, grouped)?;
         let input_schema = plan.schema.clone();
         let rewrite = |group: &GroupBy, e: Expr| {
             if grouped {
@@ -385,6 +386,12 @@ fn default_name(e: &ast::Expr) -> Option<String> {
                 }
             }
             last
+        }
+        // PI without parentheses is a name for Flink's grammar
+        ast::Expr::Function(f) if matches!(f.args, ast::FunctionArguments::None) => {
+            let name = f.name.0.first()?.as_ident()?;
+            let named = name.value.eq_ignore_ascii_case("PI");
+            named.then(|| name.value.clone())
         }
         _ => expr::name_parts(e).and_then(|mut parts| parts.pop()),
     }

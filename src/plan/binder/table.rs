@@ -199,9 +199,16 @@ impl Binder<'_> {
     pub(super) fn push_hints(&mut self, select: &ast::Select) -> Result<()> {
         let mut ttl = BTreeMap::new();
         let mut lookup = BTreeMap::new();
+        let mut joins = Vec::new();
         for hint in crate::sql::hints::of_select(select)? {
             match hint.name.as_str() {
                 "STATE_TTL" => {
+                    if !hint.list.is_empty() || hint.options.is_empty() {
+                        return Err(Error::plan(
+                            "Invalid STATE_TTL hint, only support key-value options, at least one",
+                        )
+                        .hint("write for example STATE_TTL('table' = '1d')"));
+                    }
                     for (table, time) in &hint.options {
                         let ms = crate::config::parse_duration(time).ok_or_else(|| {
                             Error::plan(format!("'{time}' is not a time to live"))
@@ -220,7 +227,18 @@ impl Binder<'_> {
                     lookup.insert(table.clone(), options.clone());
                 }
                 // ways of executing that have no meaning here, as in Flink's streaming mode
-                "BROADCAST" | "SHUFFLE_HASH" | "SHUFFLE_MERGE" | "NEST_LOOP" | "MULTI_JOIN" => {}
+                "BROADCAST" | "SHUFFLE_HASH" | "SHUFFLE_MERGE" | "NEST_LOOP" | "MULTI_JOIN" => {
+                    if hint.list.is_empty() {
+                        return Err(Error::plan(format!(
+                            "Invalid hint: {name}, expecting at least one table or view specified \
+                             in hint {name}.",
+                            name = hint.name
+                        )));
+                    }
+                    joins.push((hint.name, hint.list));
+                }
+                // belongs to a table
+                "OPTIONS" => {}
                 other => {
                     return Err(Error::plan(format!("Hint '{other}' is not known"))
                         .hint("known hints: STATE_TTL, LOOKUP, OPTIONS (after a table)"));
@@ -229,23 +247,42 @@ impl Binder<'_> {
         }
         self.ttl_hints.push(ttl);
         self.lookup_hints.push(lookup);
+        self.join_hints.push(joins);
         Ok(())
     }
 
-    /// Refuses a `STATE_TTL` or `LOOKUP` for what is no table of the block.
-    pub(super) fn check_table_hints(&self, scope: &Scope<'_>) -> Result<()> {
-        let ttl = self.ttl_hints.last().into_iter().flat_map(BTreeMap::keys);
-        let lookup = self.lookup_hints.last().into_iter();
-        let lookup = lookup.flat_map(BTreeMap::keys);
-        let unknown: Vec<_> = ttl
-            .map(|name| (name, "STATE_TTL"))
-            .chain(lookup.map(|name| (name, "LOOKUP")))
-            .filter(|(name, _)| {
-                let mut columns = scope.columns.iter();
-                !columns.any(|c| c.qualifier.last() == Some(*name))
-            })
-            .map(|(name, hint)| format!("`{name}` in `{hint}`"))
-            .collect();
+    /// Refuses a hint for what is no table of the block, where the block has a join or, for STATE_TTL, an
+    /// aggregate (`grouped`) that would heed it.
+    pub(super) fn check_table_hints(
+        &self,
+        scope: &Scope<'_>,
+        select: &ast::Select,
+        grouped: bool,
+    ) -> Result<()> {
+        let joined = is_join(&select.from);
+        let stateful = joined || grouped || select.distinct.is_some();
+        let is_table = |name: &str| {
+            let mut qualifiers = scope.columns.iter().map(|c| c.qualifier.last());
+            qualifiers.any(|last| last.is_some_and(|last| last == name))
+        };
+        let mut unknown = Vec::new();
+        let mut check = |hint: &str, names: &mut dyn Iterator<Item = &String>| {
+            let names: Vec<_> = names.filter(|n| !is_table(n)).map(String::as_str).collect();
+            if !names.is_empty() {
+                unknown.push(format!("`{}` in `{hint}`", names.join(", ")));
+            }
+        };
+        if joined {
+            for (hint, names) in self.join_hints.last().into_iter().flatten() {
+                check(hint, &mut names.iter());
+            }
+            if let Some(hints) = self.lookup_hints.last() {
+                check("LOOKUP", &mut hints.keys());
+            }
+        }
+        if stateful && let Some(hints) = self.ttl_hints.last() {
+            check("STATE_TTL", &mut hints.keys());
+        }
         if unknown.is_empty() {
             return Ok(());
         }
@@ -278,4 +315,15 @@ impl Binder<'_> {
     pub(super) fn lookup_hint(&self, table: &str) -> Option<IndexMap<String, String>> {
         self.lookup_hints.last()?.get(table).cloned()
     }
+}
+
+/// Whether FROM joins; what a lateral subquery gives is joined later.
+fn is_join(from: &[ast::TableWithJoins]) -> bool {
+    let joined = from
+        .iter()
+        .flat_map(|t| t.joins.iter().map(|j| &j.relation));
+    let sides = from.iter().map(|t| &t.relation).chain(joined);
+    let plain =
+        sides.filter(|side| !matches!(side, ast::TableFactor::Derived { lateral: true, .. }));
+    plain.count() > 1
 }
