@@ -57,9 +57,10 @@ fn merge_kinds(a: &TypeKind, b: &TypeKind, rule: Rule) -> Option<TypeKind> {
         (T::Timestamp(m), T::TimestampLtz(n)) | (T::TimestampLtz(m), T::Timestamp(n)) => {
             match rule {
                 Rule::Flink => T::TimestampLtz(*m.max(n)),
-                // The more precise wins, else the first.
-                Rule::Calcite if n > m => b.clone(),
-                Rule::Calcite => a.clone(),
+                // Of equal precision the first, else the second with the larger one.
+                Rule::Calcite if n == m => a.clone(),
+                Rule::Calcite if matches!(b, T::Timestamp(_)) => T::Timestamp(*m.max(n)),
+                Rule::Calcite => T::TimestampLtz(*m.max(n)),
             }
         }
         (T::Date | T::Time(_), T::Timestamp(_)) if rule == Rule::Flink => a.clone(),
@@ -101,6 +102,7 @@ fn merge_numeric(a: &TypeKind, b: &TypeKind, rule: Rule) -> Option<TypeKind> {
             Rule::Flink => T::Double,
             Rule::Calcite => a.clone(),
         },
+        (T::Decimal(..), T::Float) if rule == Rule::Flink => T::Float,
         (T::Float | T::Double, T::Decimal(..)) | (T::Decimal(..), T::Float | T::Double) => {
             T::Double
         }
@@ -314,6 +316,9 @@ mod tests {
             assert_eq!(common(Rule::Calcite, &types), Some(expected.clone()));
             assert_eq!(common(Rule::Flink, &types), Some(expected));
         }
+        let types = [T::Decimal(3, 1), T::Float];
+        assert_eq!(common(Rule::Calcite, &types), Some(T::Double));
+        assert_eq!(common(Rule::Flink, &types), Some(T::Float));
         let floats = [T::Float, T::Double];
         assert_eq!(common(Rule::Calcite, &floats), Some(T::Float));
         assert_eq!(common(Rule::Flink, &floats), Some(T::Double));
@@ -333,6 +338,14 @@ mod tests {
         assert_eq!(
             common(Rule::Calcite, &[T::Timestamp(3), T::TimestampLtz(6)]),
             Some(T::TimestampLtz(6))
+        );
+        assert_eq!(
+            common(Rule::Calcite, &[T::TimestampLtz(6), T::Timestamp(3)]),
+            Some(T::Timestamp(6))
+        );
+        assert_eq!(
+            common(Rule::Calcite, &[T::TimestampLtz(3), T::Timestamp(3)]),
+            Some(T::TimestampLtz(3))
         );
         assert_eq!(
             common(Rule::Flink, &[T::Timestamp(6), T::TimestampLtz(3)]),

@@ -119,8 +119,15 @@ impl Binder<'_> {
                     return Err(refused());
                 }
                 let test = super::expr::boolean(condition.clone(), "IF").map_err(|_| refused())?;
+                // of two points in time the first decides
+                let otherwise = if [&then, &otherwise].iter().all(|e| e.data_type.kind.is_timestamp())
+                {
+                    otherwise.clone().cast_to(&then.data_type)
+                } else {
+                    otherwise.clone()
+                };
                 let nullable = test.data_type.nullable;
-                let mut chosen = case(vec![(test, then.clone())], otherwise.clone())
+                let mut chosen = case(vec![(test, then.clone())], otherwise)
                     .map_err(|_| refused())?;
                 chosen.data_type.nullable |= nullable;
                 Ok(chosen)
