@@ -499,9 +499,18 @@ impl Binder<'_> {
                 "Values in expression list must have compatible types",
             ));
         }
-        let tests = items
-            .into_iter()
-            .map(|item| compare_as(CompareOp::Eq, false, value.clone(), item));
+        let is_text = value.data_type.kind.is_string();
+        let tests = items.into_iter().map(|item| {
+            let kind = &item.data_type.kind;
+            // a text is compared with what the others look like as a text
+            let scalar = kind.is_numeric() || kind.is_temporal() || *kind == TypeKind::Boolean;
+            let item = if is_text && scalar {
+                item.cast_to(&TypeKind::STRING.nullable())
+            } else {
+                item
+            };
+            compare_as(CompareOp::Eq, false, value.clone(), item)
+        });
         Ok(or(tests.collect::<Result<Vec<_>>>()?))
     }
 
