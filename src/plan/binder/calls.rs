@@ -87,6 +87,10 @@ impl Binder<'_> {
                     Ok(x.clone().cast_to(&common.kind.not_null()))
                 }
             }
+            "ITEM" if args.len() == 2 => {
+                let [value, index] = self.exactly("ITEM", &args, context)?;
+                self.item(value, index)
+            }
             "CURRENT_DATABASE" if args.is_empty() => {
                 let name = ScalarValue::from(self.catalogs.current().1);
                 Ok(Expr::literal(name, TypeKind::STRING.not_null()))

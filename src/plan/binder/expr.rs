@@ -11,7 +11,7 @@ use super::aggregate::PendingAggregate;
 use super::compare::{compare, compare_as, is_nested};
 use super::match_recognize::PatternCalls;
 use super::over::PendingOver;
-use super::scope::{Scope, access_fields};
+use super::scope::{Scope, access_fields, field_at};
 use super::subquery::PendingSubquery;
 use super::{Binder, literal, refusals};
 use crate::error::{Error, Result};
@@ -328,7 +328,7 @@ impl Binder<'_> {
                 }
                 ast::AccessExpr::Subscript(ast::Subscript::Index { index }) => {
                     let index = self.bind_expr(index, context)?;
-                    self.call("ITEM", vec![expr, index])?
+                    self.item(expr, index)?
                 }
                 ast::AccessExpr::Subscript(other) => {
                     return Err(
@@ -339,6 +339,32 @@ impl Binder<'_> {
             };
         }
         Ok(expr)
+    }
+
+    /// `value[index]`; of a row the index is the constant name or position of a field.
+    pub(super) fn item(&self, value: Expr, index: Expr) -> Result<Expr> {
+        let Some(fields) = value.data_type.kind.fields() else {
+            return self.call("ITEM", vec![value, index]);
+        };
+        let constant = self.fold(index.clone())?;
+        let position = match constant.as_literal() {
+            Some(ScalarValue::Utf8(Some(name))) => {
+                return access_fields(value, std::slice::from_ref(name));
+            }
+            Some(number) if index.data_type.kind.is_integer() => {
+                let number: Option<usize> = number.to_string().parse().ok();
+                number.and_then(|n| n.checked_sub(1))
+            }
+            _ => None,
+        };
+        match position.and_then(|i| Some((i, fields.get(i)?.data_type.clone()))) {
+            Some((i, inner)) => Ok(field_at(value, i, inner)),
+            None => Err(Error::plan(format!(
+                "Cannot infer type of field at position {constant} within ROW type: {}",
+                value.data_type
+            ))
+            .hint("the index of a row is the constant name or position of a field, from 1 on")),
+        }
     }
 
     fn bind_interval(

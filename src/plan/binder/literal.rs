@@ -62,7 +62,7 @@ pub(super) fn value(value: &Value) -> Result<Expr> {
     }
 }
 
-/// `DATE '..'`, `TIME '..'`, `TIMESTAMP '..'`.
+/// `DATE '..'`, `TIME '..'`, `TIMESTAMP '..'`, `TIMESTAMP WITH LOCAL TIME ZONE '..'`.
 pub(super) fn typed_string(typed: &ast::TypedString) -> Result<Expr> {
     let Value::SingleQuotedString(text) = &typed.value.value else {
         return Err(Error::plan(format!("{typed} is not a literal")));
@@ -70,6 +70,7 @@ pub(super) fn typed_string(typed: &ast::TypedString) -> Result<Expr> {
     match &typed.data_type {
         ast::DataType::Date => literal::date(text).map(expr),
         ast::DataType::Time(..) => literal::time(text).map(expr),
+        ast::DataType::Timestamp(_, ast::TimezoneInfo::Tz) => literal::instant(text).map(expr),
         ast::DataType::Timestamp(..) => literal::timestamp(text).map(expr),
         other => Err(
             Error::plan(format!("A literal of type {other} is not supported"))

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result, did_you_mean};
 use crate::expr::{Expr, ExprKind};
-use crate::types::{Schema, TimeAttribute};
+use crate::types::{DataType, Schema, TimeAttribute};
 
 /// A column that can be named.
 #[derive(Debug, Clone)]
@@ -176,18 +176,18 @@ pub fn access_fields(expr: Expr, fields: &[String]) -> Result<Expr> {
                 },
             );
         };
-        let inner = &known[index].data_type;
-        let data_type = inner
-            .kind
-            .clone()
-            .with_nullable(inner.nullable || expr.data_type.nullable);
-        expr = Expr::new(
-            ExprKind::Field {
-                input: Box::new(expr),
-                index,
-            },
-            data_type,
-        );
+        let inner = known[index].data_type.clone();
+        expr = field_at(expr, index, inner);
     }
     Ok(expr)
+}
+
+/// The field of `row` at `index`, whose type is `inner`: NULL if the row is.
+pub(super) fn field_at(row: Expr, index: usize, inner: DataType) -> Expr {
+    let nullable = inner.nullable || row.data_type.nullable;
+    let input = Box::new(row);
+    Expr::new(
+        ExprKind::Field { input, index },
+        inner.kind.with_nullable(nullable),
+    )
 }
