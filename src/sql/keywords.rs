@@ -91,6 +91,14 @@ pub(super) const NILADIC: &[&str] = &[
     "USER",
 ];
 
+/// Functions of ODBC's `{fn ..}` that are called the same in SQL.
+#[rustfmt::skip]
+pub(super) const ODBC_FUNCTIONS: &[&str] = &[
+    "ABS", "ACOS", "ASIN", "ATAN", "ATAN2", "CEILING", "COS", "COT", "DEGREES", "EXP", "FLOOR",
+    "HOUR", "LOG10", "MINUTE", "MOD", "MONTH", "PI", "POWER", "QUARTER", "RADIANS", "RAND",
+    "REPLACE", "ROUND", "SECOND", "SIGN", "SIN", "SQRT", "TAN", "TRUNCATE", "WEEK", "YEAR",
+];
+
 /// All reserved words, in upper case.
 pub(crate) fn all() -> impl Iterator<Item = &'static str> {
     RESERVED.iter().copied()

@@ -171,6 +171,7 @@ impl<'a> Scanner<'a> {
             match word {
                 "e" | "E" => return self.escaped_string(start),
                 "x" | "X" => return self.quoted(start, '\'', TokenKind::Hex, "'"),
+                "n" | "N" => return self.string(start),
                 _ if word.starts_with('_') => return self.string(start),
                 _ => {}
             }
@@ -297,6 +298,9 @@ pub(super) fn tokenize(text: &str) -> Result<Vec<Token>> {
             TokenKind::Comment => {}
             TokenKind::Unterminated => return Err(unterminated(&token)),
             TokenKind::Malformed => return Err(Error::parse(token.text).at(token.span)),
+            TokenKind::Quoted if token.text.is_empty() => {
+                return Err(Error::parse("A name in backticks is empty").at(token.span));
+            }
             TokenKind::End => {
                 tokens.push(token);
                 return Ok(tokens);

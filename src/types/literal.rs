@@ -1,5 +1,7 @@
 //! Literals of SQL text: their values and types.
 
+use std::sync::Arc;
+
 use datafusion::common::ScalarValue;
 
 use super::parse::{self, IntervalQualifier};
@@ -29,13 +31,17 @@ pub fn numeric(text: &str) -> Result<Literal> {
     let digits = text.strip_suffix('.').unwrap_or(text);
     if let Some((whole, fraction)) = digits.split_once('.') {
         let unsigned = whole.trim_start_matches(['-', '+']);
-        let precision = unsigned.len() + fraction.len();
+        let scale = u8::try_from(fraction.len()).ok().filter(|s| *s <= 38);
+        let scale = scale.ok_or_else(|| {
+            Error::plan(format!(
+                "Decimal scale must be between 0 and the precision 38 (both inclusive): '{text}'"
+            ))
+        })?;
+        let precision = (unsigned.len() + fraction.len()).min(38);
         let unscaled = format!("{whole}{fraction}")
             .parse::<i64>()
             .map_err(|_| out_of_range())?;
-        let precision = u8::try_from(precision).ok().filter(|p| *p <= 38);
-        let precision = precision.ok_or_else(out_of_range)?;
-        let scale = u8::try_from(fraction.len()).map_err(|_| out_of_range())?;
+        let precision = u8::try_from(precision).map_err(|_| out_of_range())?;
         return Ok((
             ScalarValue::Decimal128(Some(unscaled.into()), precision, scale.cast_signed()),
             TypeKind::Decimal(precision, scale).not_null(),
@@ -106,7 +112,27 @@ pub fn time(text: &str) -> Result<Literal> {
 /// # Errors
 /// When the text is no such timestamp.
 pub fn timestamp(text: &str) -> Result<Literal> {
-    let illegal = || illegal("TIMESTAMP", text, "yyyy-MM-dd HH:mm:ss");
+    let (value, digits) = moment("TIMESTAMP", text)?;
+    Ok((
+        ticks(value, digits, None),
+        TypeKind::Timestamp(digits).not_null(),
+    ))
+}
+
+/// `TIMESTAMP WITH LOCAL TIME ZONE '2024-01-31 12:30:00.5'`: an instant, whose text is in UTC whatever
+/// the session's zone.
+///
+/// # Errors
+/// When the text is no such timestamp.
+pub fn instant(text: &str) -> Result<Literal> {
+    let (value, digits) = moment("TIMESTAMP WITH LOCAL TIME ZONE", text)?;
+    let value = ticks(value, digits, Some(super::UTC.into()));
+    Ok((value, TypeKind::TimestampLtz(digits).not_null()))
+}
+
+/// A point in time in the unit of its precision, and that precision: the digits of the fraction.
+fn moment(what: &str, text: &str) -> Result<(i64, u8)> {
+    let illegal = || illegal(what, text, "yyyy-MM-dd HH:mm:ss");
     let (date, time) = match text.trim_start().split_once(' ') {
         Some((date, time)) => (date, Some(time)),
         None => (text, None),
@@ -116,19 +142,21 @@ pub fn timestamp(text: &str) -> Result<Literal> {
         Some(time) => parse::literal_time(time).ok_or_else(illegal)?,
         None => (0, 0),
     };
-    let kind = TypeKind::Timestamp(digits);
     let value = parse::timestamp_value(i64::from(days) * 86_400, nanos, digits);
     let value = value.ok_or_else(|| {
         Error::plan(format!(
-            "TIMESTAMP literal '{text}' is out of range for nanoseconds"
+            "{what} literal '{text}' is out of range for nanoseconds"
         ))
     })?;
-    let value = match digits {
-        0..=3 => ScalarValue::TimestampMillisecond(Some(value), None),
-        4..=6 => ScalarValue::TimestampMicrosecond(Some(value), None),
-        _ => ScalarValue::TimestampNanosecond(Some(value), None),
-    };
-    Ok((value, kind.not_null()))
+    Ok((value, digits))
+}
+
+fn ticks(value: i64, digits: u8, zone: Option<Arc<str>>) -> ScalarValue {
+    match digits {
+        0..=3 => ScalarValue::TimestampMillisecond(Some(value), zone),
+        4..=6 => ScalarValue::TimestampMicrosecond(Some(value), zone),
+        _ => ScalarValue::TimestampNanosecond(Some(value), zone),
+    }
 }
 
 fn illegal(what: &str, text: &str, format: &str) -> Error {

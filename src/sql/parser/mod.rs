@@ -297,18 +297,28 @@ impl<'a> FlinkParser<'a> {
 
     fn string_literal(&mut self, what: &str) -> Result<String> {
         if self.peek().kind == TokenKind::String {
-            return Ok(self.string_pieces());
+            return self.string_pieces();
         }
         Err(self.unexpected(what))
     }
 
-    /// The string that is next, with those that follow it: SQL joins them.
-    fn string_pieces(&mut self) -> String {
-        let mut text = self.advance().text;
+    /// The string that is next, with those on the lines that follow: SQL joins them.
+    fn string_pieces(&mut self) -> Result<String> {
+        let mut piece = self.advance();
+        let mut text = std::mem::take(&mut piece.text);
         while self.peek().kind == TokenKind::String {
-            text.push_str(&self.advance().text);
+            let next = self.advance();
+            let between = Span::new(piece.span.end, next.span.start);
+            if !self.text_of(between).contains('\n') {
+                let reason = "String literal continued on same line";
+                return Err(self
+                    .error(reason, next.span)
+                    .hint("join texts with ||, or write '' for a quote inside a string"));
+            }
+            text.push_str(&next.text);
+            piece = next;
         }
-        text
+        Ok(text)
     }
 
     fn integer<N: std::str::FromStr>(&mut self, what: &str) -> Result<N> {

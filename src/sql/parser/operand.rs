@@ -19,12 +19,13 @@ impl FlinkParser<'_> {
             TokenKind::Number => self.number_literal(),
             TokenKind::String => {
                 let start = self.here();
-                let text = self.string_pieces();
+                let text = self.string_pieces()?;
                 let at = self.since(start);
                 Ok(value(Value::SingleQuotedString(text), at))
             }
             TokenKind::Hex => self.hex_literal(),
             TokenKind::Symbol if token.text == "(" => self.parenthesized_expr(),
+            TokenKind::Symbol if token.text == "{" => self.escape(),
             TokenKind::Word => self.primary_word(),
             TokenKind::Quoted => self.name_or_call(),
             _ => Err(self.unexpected("an expression")),
@@ -155,7 +156,7 @@ impl FlinkParser<'_> {
     fn typed_literal(&mut self, data_type: AstType) -> Result<Expr> {
         self.skip(1);
         let start = self.here();
-        let text = self.string_pieces();
+        let text = self.advance().text;
         let value = ValueWithSpan {
             value: Value::SingleQuotedString(text),
             span: span::to_ast(self.since(start)),
@@ -165,6 +166,50 @@ impl FlinkParser<'_> {
             value,
             uses_odbc_syntax: false,
         }))
+    }
+
+    /// `{d '..'}`, `{t '..'}`, `{ts '..'}`, `{fn name(..)}`: the forms of ODBC.
+    fn escape(&mut self) -> Result<Expr> {
+        let form = self.peek_at(1).text.to_ascii_uppercase();
+        let string_next = self.peek_at(2).kind == TokenKind::String;
+        let expr = match form.as_str() {
+            "FN" => {
+                self.skip(2);
+                self.nested(Self::escaped_call)?
+            }
+            "D" | "T" | "TS" if string_next => {
+                self.skip(1);
+                self.typed_literal(match form.as_str() {
+                    "D" => AstType::Date,
+                    "T" => AstType::Time(None, TimezoneInfo::None),
+                    _ => AstType::Timestamp(None, TimezoneInfo::None),
+                })?
+            }
+            _ => return Err(self.unexpected("an expression")),
+        };
+        self.expect_symbol("}")?;
+        Ok(expr)
+    }
+
+    fn escaped_call(&mut self) -> Result<Expr> {
+        let at = self.peek().span;
+        let name = self.peek().text.to_ascii_uppercase();
+        let renamed = match name.as_str() {
+            "UCASE" => "UPPER",
+            "LCASE" => "LOWER",
+            "LENGTH" => "CHAR_LENGTH",
+            "LOG" => "LN",
+            _ if keywords::ODBC_FUNCTIONS.contains(&name.as_str()) => return self.name_or_call(),
+            _ => {
+                let reason = format!("Function '{{fn {name}}}' is not defined");
+                return Err(self.error(reason, at));
+            }
+        };
+        self.skip(1);
+        self.expect_symbol("(")?;
+        let args = self.comma_separated(Self::expr)?;
+        self.expect_symbol(")")?;
+        Ok(call(renamed, args))
     }
 
     fn case(&mut self) -> Result<Expr> {
@@ -278,7 +323,9 @@ impl FlinkParser<'_> {
         let quoted = self.peek().kind == TokenKind::Quoted;
         let word = self.peek().text.to_ascii_uppercase();
         let call_next = self.peek_at(1).is_symbol("(");
-        if !quoted && keywords::NILADIC.contains(&word.as_str()) && !call_next {
+        let alone = !call_next && !self.peek_at(1).is_symbol(".");
+        let constant = word == "PI" && alone;
+        if !quoted && (keywords::NILADIC.contains(&word.as_str()) && !call_next || constant) {
             let name = self.any_word();
             let mut function = function(ObjectName::from(vec![name]), Vec::new());
             function.args = FunctionArguments::None;

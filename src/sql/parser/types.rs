@@ -294,7 +294,7 @@ impl FlinkParser<'_> {
         if self.peek().kind != TokenKind::String {
             return Err(self.unexpected_of("the name of a class as a string", &[]));
         }
-        let class = self.string_pieces();
+        let class = self.string_pieces()?;
         let mut fields = Vec::new();
         let mut text = format!("STRUCTURED< '{}'", class.replace('\'', "''"));
         while self.take_symbol(",") {
@@ -329,7 +329,7 @@ impl FlinkParser<'_> {
                 let spelled = p.spelled_type()?;
                 let mut text = format!("{} {}", quoted(&name), spelled.text);
                 if p.peek().kind == TokenKind::String {
-                    let comment = p.string_pieces().replace('\'', "''");
+                    let comment = p.string_pieces()?.replace('\'', "''");
                     text.push_str(&format!(" '{comment}'"));
                 }
                 let data_type = spelled.of;
