@@ -69,13 +69,20 @@ impl Session {
         query: &SqlQuery,
     ) -> Result<StatementResult> {
         let (table, insert) = self.plan_table_as(path, create, query)?;
-        if let Some(table) = table {
-            if let Some(old) = self.catalogs.remove(path, false) {
-                self.forget_content(&old);
-            }
-            self.put_table(table, true)?;
+        let Some(table) = table else {
+            return self.run_inserts(&[insert]);
+        };
+        // planned first: the query may read the table that is replaced
+        let planned = self.plan_insert_into(&insert, Arc::new(table.clone()));
+        if let Some(old) = self.catalogs.remove(path, false) {
+            self.forget_content(&old);
         }
-        self.run_inserts(&[insert])
+        self.put_table(table, true)?;
+        let job = self.start_planned(vec![planned?])?;
+        if self.dml_sync() {
+            job.wait()?;
+        }
+        Ok(StatementResult::Job(job))
     }
 
     /// Makes the table of a CREATE TABLE AS and leaves it without rows.

@@ -41,6 +41,19 @@ impl Session {
         inserts.iter().map(plan).collect()
     }
 
+    /// Plans an INSERT into a table that need not be in a catalog.
+    pub(super) fn plan_insert_into(
+        &self,
+        insert: &Insert,
+        table: Arc<TableDefinition>,
+    ) -> Result<PlannedInsert> {
+        let target = table.path.to_string();
+        let (plan, sink) = self.bind_insert_into(insert, table)?;
+        let plan = crate::plan::rewrite::rewrite(plan);
+        let plan = self.planner().plan_insert(&plan, &sink)?;
+        Ok(PlannedInsert { plan, target })
+    }
+
     /// Plans INSERTs that are to run as one job with others; `None` for a statement that is none, or
     /// that `table.dml-sync` makes wait for its end.
     pub(crate) fn plan_insert_of(

@@ -1,5 +1,5 @@
 -- compare: exact
--- about: ALTER TABLE MODIFY keeps comments; CREATE TABLE AS puts new columns before those of the query
+-- about: ALTER TABLE MODIFY keeps comments; CREATE TABLE AS puts new columns before those of the query, which may read the table that it replaces
 CREATE TABLE m (a INT COMMENT 'aa', b AS a + 1 COMMENT 'bb', m STRING METADATA COMMENT 'mm', c INT COMMENT 'cc', d INT, e INT COMMENT 'ee') WITH ('connector' = 'blackhole');
 ALTER TABLE m MODIFY a BIGINT;
 ALTER TABLE m MODIFY (b AS a + 2, m INT METADATA FROM 'x');
@@ -17,3 +17,11 @@ CREATE TABLE c3 (y STRING COMMENT 'yy', z AS x + 1, x BIGINT NOT NULL, PRIMARY K
 DESCRIBE c3;
 CREATE TABLE c4 (y, q, x) WITH ('connector' = 'blackhole') AS SELECT 1 AS x, 2 AS q, 3 AS y;
 DESCRIBE c4;
+CREATE TABLE src (s STRING) WITH ('connector' = 'changelog', 'changelog-mode' = 'I', 'data' = '
++I|a
++I|b
+');
+CREATE OR REPLACE TABLE src WITH ('connector' = 'changelog') AS SELECT s, s || '!' AS u FROM src;
+DESCRIBE src;
+CREATE OR REPLACE TABLE src WITH ('connector' = 'blackhole') AS SELECT x FROM src;
+DESCRIBE src;
