@@ -12,6 +12,7 @@ use sqlparser::ast::{
 
 use super::Session;
 use crate::plan::binder::object_parts;
+use crate::sql::parser::expr_call;
 
 impl Session {
     /// `query` with all names in full; `None` if that is not known to mean the same.
@@ -42,6 +43,7 @@ impl Session {
 struct Source {
     alias: String,
     columns: Vec<String>,
+    factor: TableFactor,
 }
 
 struct Expander<'s> {
@@ -64,8 +66,40 @@ impl Expander<'_> {
             }
         }
         let done = self.body(&mut query.body);
+        let done = done.and_then(|()| self.order_from_outside(query));
         self.ctes.truncate(known);
         done
+    }
+
+    /// Flink orders and cuts a set operation as a table of a query around it.
+    fn order_from_outside(&self, query: &mut Query) -> Option<()> {
+        let bare =
+            query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
+        let outermost = self.scopes.is_empty();
+        let Some(first) = first_of_several(&query.body).filter(|_| outermost && !bare) else {
+            return Some(());
+        };
+        let mut select = bare_select(first);
+        let mut subquery = self.head.clone();
+        subquery.with = query.with.take();
+        subquery.body = query.body.clone();
+        let alias = "EXPR$0";
+        let table = TableFactor::Derived {
+            lateral: false,
+            subquery: Box::new(subquery),
+            alias: Some(named(alias.into())),
+            sample: None,
+        };
+        let columns = self.columns_of(&table, alias, &select)?.into_iter();
+        select.projection = columns
+            .map(|column| SelectItem::UnnamedExpr(column_of(alias, &column)))
+            .collect();
+        select.from = vec![TableWithJoins {
+            relation: table,
+            joins: Vec::new(),
+        }];
+        *query.body = SetExpr::Select(Box::new(select));
+        Some(())
     }
 
     fn body(&mut self, body: &mut SetExpr) -> Option<()> {
@@ -117,12 +151,12 @@ impl Expander<'_> {
     /// One item, or the columns that `*` stands for.
     fn item(&mut self, item: SelectItem, items: &mut Vec<SelectItem>) -> Option<()> {
         let of = |source: &Source, items: &mut Vec<SelectItem>| {
-            items.extend(source.columns.iter().map(|column| {
-                SelectItem::UnnamedExpr(Expr::CompoundIdentifier(vec![
-                    Ident::new(&source.alias),
-                    Ident::new(column),
-                ]))
-            }));
+            items.extend(
+                source
+                    .columns
+                    .iter()
+                    .map(|column| SelectItem::UnnamedExpr(column_of(&source.alias, column))),
+            );
         };
         let scope = self.scopes.last()?;
         match item {
@@ -130,6 +164,14 @@ impl Expander<'_> {
             SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
                 let alias = object_parts(&name).ok()?.pop()?;
                 of(scope.iter().find(|s| s.alias == alias)?, items);
+            }
+            SelectItem::UnnamedExpr(Expr::Identifier(name)) if self.is_common(&name.value) => {
+                let scope = scope.iter().filter(|s| s.columns.contains(&name.value));
+                let sides = scope.map(|source| column_of(&source.alias, &name.value));
+                items.push(SelectItem::ExprWithAlias {
+                    expr: expr_call(Ident::new("COALESCE"), sides.collect()),
+                    alias: name,
+                });
             }
             SelectItem::UnnamedExpr(mut expr) => {
                 self.expr(&mut expr)?;
@@ -142,6 +184,13 @@ impl Expander<'_> {
             _ => return None,
         }
         Some(())
+    }
+
+    /// Whether several tables of the block have a column called `name`: a common one of USING.
+    fn is_common(&self, name: &str) -> bool {
+        let sources = self.scopes.last().into_iter().flatten();
+        let having = sources.filter(|source| source.columns.iter().any(|c| c == name));
+        having.count() > 1
     }
 
     // -- FROM ------------------------------------------------------------------------------------
@@ -163,9 +212,7 @@ impl Expander<'_> {
             };
             match constraint {
                 JoinConstraint::On(condition) => self.expr(condition)?,
-                JoinConstraint::None => {}
-                // the common columns belong to both sides
-                JoinConstraint::Using(_) | JoinConstraint::Natural => return None,
+                JoinConstraint::None | JoinConstraint::Using(_) | JoinConstraint::Natural => {}
             }
         }
         Some(())
@@ -179,19 +226,22 @@ impl Expander<'_> {
             return self.joined(table_with_joins, template);
         }
         let default_alias = self.names_in(factor)?;
-        let columns = self.columns_of(factor, template)?;
-        let alias = alias_of(factor)?;
-        let alias = alias.get_or_insert_with(|| TableAlias {
-            explicit: true,
-            name: Ident::new(default_alias),
-            columns: Vec::new(),
-            at: None,
-        });
-        let source = Source {
-            alias: alias.name.value.clone(),
+        let mut with_alias = factor.clone();
+        let alias = alias_of(&mut with_alias)?.get_or_insert_with(|| named(default_alias));
+        let alias = alias.name.value.clone();
+        // Flink leaves a table with hints as it is
+        if !matches!(factor, TableFactor::Table { with_hints, .. } if !with_hints.is_empty()) {
+            *factor = with_alias.clone();
+        }
+        if let TableFactor::Table { version, .. } = &mut with_alias {
+            *version = None;
+        }
+        let columns = self.columns_of(&with_alias, &alias, template)?;
+        self.scopes.last_mut()?.push(Source {
+            alias,
             columns,
-        };
-        self.scopes.last_mut()?.push(source);
+            factor: with_alias,
+        });
         Some(())
     }
 
@@ -226,6 +276,10 @@ impl Expander<'_> {
                 for expr in array_exprs {
                     self.expr(expr)?;
                 }
+                Some(format!("EXPR${position}"))
+            }
+            TableFactor::Function { args, .. } => {
+                self.visit(args)?;
                 Some(format!("EXPR${position}"))
             }
             _ => None,
@@ -264,21 +318,40 @@ impl Expander<'_> {
         Some(())
     }
 
-    /// Names of a table's columns: those of `SELECT *` from it.
-    fn columns_of(&self, factor: &TableFactor, template: &Select) -> Option<Vec<String>> {
-        let mut all = template.clone();
-        all.optimizer_hints.clear();
-        all.distinct = None;
-        all.projection = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
-        all.from = vec![TableWithJoins {
-            relation: factor.clone(),
-            joins: Vec::new(),
-        }];
-        all.selection = None;
-        all.group_by = GroupByExpr::Expressions(Vec::new(), Vec::new());
-        all.having = None;
-        all.qualify = None;
-        all.named_window.clear();
+    /// Names of a table's columns. What refers to tables before it is read behind these.
+    fn columns_of(
+        &self,
+        factor: &TableFactor,
+        alias: &str,
+        template: &Select,
+    ) -> Option<Vec<String>> {
+        let alone = self.columns_in(vec![factor.clone()], alias, template);
+        alone.or_else(|| {
+            let before = self.scopes.last()?.iter().map(|source| &source.factor);
+            let all = before.chain([factor]).cloned().collect();
+            self.columns_in(all, alias, template)
+        })
+    }
+
+    /// Names of the columns of `SELECT alias.*` from `factors`.
+    fn columns_in(
+        &self,
+        factors: Vec<TableFactor>,
+        alias: &str,
+        template: &Select,
+    ) -> Option<Vec<String>> {
+        let mut all = bare_select(template);
+        all.projection = vec![SelectItem::QualifiedWildcard(
+            SelectItemQualifiedWildcardKind::ObjectName(ObjectName::from(vec![Ident::new(alias)])),
+            WildcardAdditionalOptions::default(),
+        )];
+        all.from = factors
+            .into_iter()
+            .map(|relation| TableWithJoins {
+                relation,
+                joins: Vec::new(),
+            })
+            .collect();
         let mut query = self.head.clone();
         query.with = (!self.ctes.is_empty()).then(|| With {
             with_token: AttachedToken::empty(),
@@ -382,7 +455,49 @@ fn alias_of(factor: &mut TableFactor) -> Option<&mut Option<TableAlias>> {
         TableFactor::Table { alias, .. }
         | TableFactor::Derived { alias, .. }
         | TableFactor::TableFunction { alias, .. }
+        | TableFactor::Function { alias, .. }
         | TableFactor::UNNEST { alias, .. } => Some(alias),
         _ => None,
     }
+}
+
+fn named(alias: String) -> TableAlias {
+    TableAlias {
+        explicit: true,
+        name: Ident::new(alias),
+        columns: Vec::new(),
+        at: None,
+    }
+}
+
+fn column_of(table: &str, column: &str) -> Expr {
+    Expr::CompoundIdentifier(vec![Ident::new(table), Ident::new(column)])
+}
+
+/// The first block of a set operation.
+fn first_of_several(body: &SetExpr) -> Option<&Select> {
+    fn first(body: &SetExpr) -> Option<&Select> {
+        match body {
+            SetExpr::Select(select) => Some(select),
+            SetExpr::Query(query) => first(&query.body),
+            SetExpr::SetOperation { left, .. } => first(left),
+            _ => None,
+        }
+    }
+    matches!(body, SetExpr::SetOperation { .. }).then(|| first(body))?
+}
+
+/// `template` without all that it says.
+fn bare_select(template: &Select) -> Select {
+    let mut select = template.clone();
+    select.optimizer_hints.clear();
+    select.distinct = None;
+    select.projection.clear();
+    select.from.clear();
+    select.selection = None;
+    select.group_by = GroupByExpr::Expressions(Vec::new(), Vec::new());
+    select.having = None;
+    select.qualify = None;
+    select.named_window.clear();
+    select
 }

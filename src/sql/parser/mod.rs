@@ -398,6 +398,6 @@ impl<'a> FlinkParser<'a> {
 }
 
 /// A call of `name`, for hints.
-pub(super) fn expr_call(name: Ident, args: Vec<Expr>) -> Expr {
+pub(crate) fn expr_call(name: Ident, args: Vec<Expr>) -> Expr {
     build::call_of(name, args)
 }

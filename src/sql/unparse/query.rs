@@ -250,7 +250,7 @@ impl Writer {
                 self.push(&quoted_name(name));
                 let hints = hints::of_table(with_hints);
                 if !hints.is_empty() {
-                    self.push(" /*+ ");
+                    self.push("\n/*+ ");
                     self.list(&hints, |w, hint| w.hint(hint));
                     self.push(" */");
                 }
