@@ -69,11 +69,7 @@ impl<'a> Planner<'a> {
                 inputs: Vec::new(),
                 schema,
                 mode: ChangelogMode::APPEND,
-                unique_keys: if rows.len() <= 1 {
-                    vec![Vec::new()]
-                } else {
-                    Vec::new()
-                },
+                unique_keys: Vec::new(),
             }),
             LogicalNode::Project { input, exprs } => {
                 let input = self.build(input)?;
@@ -122,6 +118,12 @@ impl<'a> Planner<'a> {
                 for column in &mut schema.columns {
                     column.time = None;
                 }
+                let key = keys::without_constants(&input, keys);
+                let unique_keys = if key.is_empty() && !keys.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![key]
+                };
                 Ok(StreamPlan {
                     node: StreamNode::GroupAggregate {
                         keys: keys.clone(),
@@ -134,7 +136,7 @@ impl<'a> Planner<'a> {
                         delete: !append,
                         ..ChangelogMode::RETRACT
                     },
-                    unique_keys: vec![(0..keys.len()).collect()],
+                    unique_keys,
                 })
             }
             LogicalNode::Join {

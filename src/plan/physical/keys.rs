@@ -12,8 +12,13 @@ pub type Key = Vec<usize>;
 
 /// The keys through a projection: those whose columns all survive, as they are or by a cast that
 /// maps different values to different values.
+///
+/// As in Flink, no key is known where all columns are computed, not even that of a single row.
 pub(super) fn through_projection(keys: &[Key], projection: &[Expr]) -> Vec<Key> {
     let mut found = Vec::new();
+    if projection.iter().all(|e| injective(e).is_none()) {
+        return found;
+    }
     for key in keys {
         // every column can survive in several places: the first will do
         let mapped: Option<Key> = key
@@ -85,6 +90,20 @@ pub(super) fn behind_exchange(keys: &[Key], columns: &[usize]) -> Vec<Key> {
         .collect()
 }
 
+/// The positions in a grouping of a plan's columns whose values are not the same in all rows.
+pub(super) fn without_constants(plan: &StreamPlan, columns: &[usize]) -> Key {
+    let constant = |column: usize| match &plan.node {
+        StreamNode::Calc { projection, .. } => {
+            let e = &projection[column];
+            e.columns().is_empty() && e.is_deterministic()
+        }
+        _ => false,
+    };
+    (0..columns.len())
+        .filter(|i| !constant(columns[*i]))
+        .collect()
+}
+
 /// The upsert keys of a plan's output.
 pub(crate) fn upsert_keys(plan: &StreamPlan) -> Vec<Key> {
     match &plan.node {
@@ -140,6 +159,33 @@ pub(crate) fn upsert_keys(plan: &StreamPlan) -> Vec<Key> {
             );
             normalized(found)
         }
+        // Flink has no keys for an aggregate of a windowing table function, and takes those of a
+        // window's Top-N for keys without the window.
+        StreamNode::WindowAggregate { emit: None, .. } => Vec::new(),
+        StreamNode::WindowRank {
+            partition,
+            start,
+            end,
+            output_number,
+            ..
+        } => {
+            if (*start, *end) == (1, 1) {
+                return normalized(vec![partition.clone()]);
+            }
+            let mut found = behind_exchange(&upsert_keys(plan.input()), partition);
+            if *output_number {
+                let number = plan.schema.len() - 1;
+                found.push(partition.iter().copied().chain([number]).collect());
+            }
+            normalized(found)
+        }
+        StreamNode::OverAggregate { partition, .. } => {
+            behind_exchange(&upsert_keys(plan.input()), partition)
+        }
+        StreamNode::TemporalJoin { keys, .. } => {
+            behind_exchange(&upsert_keys(plan.input()), &keys.left)
+        }
+        StreamNode::TemporalSort { .. } => upsert_keys(plan.input()),
         _ => plan.unique_keys.clone(),
     }
 }

@@ -248,10 +248,7 @@ pub(super) fn build_sort(
     } else {
         ChangelogMode::RETRACT
     };
-    let mut unique_keys = input.unique_keys.clone();
-    if fetch <= 1 {
-        unique_keys.push(Vec::new());
-    }
+    let unique_keys = input.unique_keys.clone();
     Ok(StreamPlan {
         node: StreamNode::Rank {
             noun: if keys.is_empty() {

@@ -124,6 +124,13 @@ impl Planner<'_> {
             return Ok(None);
         }
         let action = target.on_conflict;
+        if action.is_some() && accepted.is_append() {
+            return Err(Error::plan(format!(
+                "ON CONFLICT clause is only allowed for upsert sinks. The sink '{}' is not an upsert \
+                 sink because it only accepts INSERT (append-only) changes.",
+                target.table.path
+            )));
+        }
         if matches!(
             action,
             Some(ConflictAction::Error | ConflictAction::Nothing)
@@ -138,7 +145,9 @@ impl Planner<'_> {
             return Ok(None);
         }
         if let Some(action) = action {
-            return Ok(Some(action));
+            // the sink itself replaces the row before
+            let added = action == ConflictAction::Deduplicate && plan.mode.is_append();
+            return Ok((!added).then_some(action));
         }
         if !self
             .config

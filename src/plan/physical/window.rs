@@ -305,8 +305,10 @@ impl Planner<'_> {
         let emit = self.emit_strategy(&windowing.kind)?;
         let append = input.mode.is_append();
         let first_property = keys.len() + calls.len();
-        let mut key: Vec<usize> = (0..keys.len()).collect();
-        key.extend([first_property, first_property + 1]);
+        // any property tells of the window
+        let unique_keys = (first_property..first_property + 3)
+            .map(|property| (0..keys.len()).chain([property]).collect())
+            .collect();
         Ok(StreamPlan {
             node: StreamNode::WindowAggregate {
                 keys: keys.to_vec(),
@@ -326,7 +328,7 @@ impl Planner<'_> {
             } else {
                 ChangelogMode::APPEND
             },
-            unique_keys: vec![key],
+            unique_keys,
         })
     }
 }
