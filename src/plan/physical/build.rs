@@ -14,7 +14,7 @@ use crate::connectors::registry::ConnectorRegistry;
 use crate::connectors::{TableDescription, TableSource};
 use crate::error::{Error, Result};
 use crate::expr::Expr;
-use crate::plan::logical::{LogicalNode, LogicalPlan, Scan};
+use crate::plan::logical::{AggregateCall, LogicalNode, LogicalPlan, Scan};
 use crate::plan::rewrite;
 use crate::types::{Column, Schema};
 
@@ -108,16 +108,23 @@ impl<'a> Planner<'a> {
                 ttl,
             } => {
                 let input = self.build(input)?;
+                // Rows come when a group changes, not in the order of time.
+                let mut untimed = schema.clone();
+                for column in &mut untimed.columns {
+                    column.time = None;
+                }
+                if let Some(projection) = of_single_rows(&input, keys, calls) {
+                    let mut plan = calc(input, None, projection, untimed);
+                    for column in &mut plan.schema.columns[keys.len()..] {
+                        column.time = None;
+                    }
+                    return Ok(plan);
+                }
                 let input = match self.build_window_aggregate(input, keys, calls, &schema)? {
                     Ok(plan) => return Ok(plan),
                     Err(input) => *input,
                 };
                 let append = input.mode.is_append();
-                // Rows come when a group changes, not in the order of time.
-                let mut schema = schema;
-                for column in &mut schema.columns {
-                    column.time = None;
-                }
                 let key = keys::without_constants(&input, keys);
                 let unique_keys = if key.is_empty() && !keys.is_empty() {
                     Vec::new()
@@ -131,7 +138,7 @@ impl<'a> Planner<'a> {
                         ttl: ttl.or(self.config.state_ttl()),
                     },
                     inputs: vec![input],
-                    schema,
+                    schema: untimed,
                     mode: ChangelogMode {
                         delete: !append,
                         ..ChangelogMode::RETRACT
@@ -392,6 +399,30 @@ impl rewrite::pushdown::Sources for Planner<'_> {
     fn watermark_interval_ms(&self, options: &IndexMap<String, String>) -> i64 {
         self.config.watermark_interval_ms(options)
     }
+}
+
+/// An aggregate as a projection, where no group can have more than one row. As in Flink, this is
+/// done for the calls that give back their argument.
+fn of_single_rows(
+    input: &StreamPlan,
+    keys: &[usize],
+    calls: &[AggregateCall],
+) -> Option<Vec<Expr>> {
+    if keys.is_empty() || !keys::are_unique(input, keys) {
+        return None;
+    }
+    let column = |i: usize| Expr::column(i, input.schema.columns[i].data_type.clone());
+    let mut projection: Vec<Expr> = keys.iter().map(|i| column(*i)).collect();
+    for call in calls {
+        let [arg] = call.args.as_slice() else {
+            return None;
+        };
+        if call.filter.is_some() || !matches!(call.function.name(), "SUM" | "MIN" | "MAX") {
+            return None;
+        }
+        projection.push(column(*arg).cast_to(&call.data_type));
+    }
+    Some(projection)
 }
 
 /// A node that passes every change on, with the unique keys of its input.

@@ -104,6 +104,25 @@ pub(super) fn without_constants(plan: &StreamPlan, columns: &[usize]) -> Key {
         .collect()
 }
 
+/// Whether no two rows of a plan agree in `columns`, as far as Flink knows it when it looks for
+/// aggregates of single rows: a Top-N has the keys of its input only, and a cast has none.
+pub(super) fn are_unique(plan: &StreamPlan, columns: &[usize]) -> bool {
+    match &plan.node {
+        StreamNode::Calc { projection, .. } => {
+            let below: Key = columns
+                .iter()
+                .filter_map(|i| projection[*i].as_column())
+                .collect();
+            !below.is_empty() && are_unique(plan.input(), &below)
+        }
+        StreamNode::Rank { .. }
+        | StreamNode::Deduplicate { .. }
+        | StreamNode::WindowRank { .. }
+        | StreamNode::WindowDeduplicate { .. } => are_unique(plan.input(), columns),
+        _ => plan.unique_keys.iter().any(|key| is_subset(key, columns)),
+    }
+}
+
 /// The upsert keys of a plan's output.
 pub(crate) fn upsert_keys(plan: &StreamPlan) -> Vec<Key> {
     match &plan.node {
