@@ -204,9 +204,11 @@ enum Direction {
 
 fn direction(plan: &StreamPlan, column: usize) -> Option<Direction> {
     match &plan.node {
-        StreamNode::Calc { projection, .. } => {
-            direction(plan.input(), projection.get(column)?.as_column()?)
-        }
+        // a row can go and come back through a condition
+        StreamNode::Calc {
+            condition: None,
+            projection,
+        } => direction(plan.input(), projection.get(column)?.as_column()?),
         StreamNode::GroupAggregate { keys, calls, .. } => {
             if column < keys.len() {
                 return Some(Direction::Constant);

@@ -370,12 +370,17 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
                 .iter()
                 .copied()
                 .chain(order.iter().map(|k| k.column))
-                .chain(variable);
+                .chain(variable)
+                .chain(key_columns(&input));
             let below: Vec<usize> = with(needed, used)
                 .into_iter()
                 .filter(|i| *i < width)
                 .collect();
-            let (input, map) = prune(*input, &below);
+            let (input, map) = if has_aggregate(&input) {
+                prune_above(*input, &below)
+            } else {
+                prune(*input, &below)
+            };
             let output_number = output_number && needed.contains(&width);
             let end = match end {
                 RankEnd::Variable(i) => RankEnd::Variable(map.at(i)),
@@ -405,6 +410,19 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
             offset,
             fetch,
         } => {
+            if fetch.is_some() {
+                let sort = |input: LogicalPlan, keys| {
+                    let schema = input.schema.clone();
+                    let node = LogicalNode::Sort {
+                        input: Box::new(input),
+                        keys,
+                        offset,
+                        fetch,
+                    };
+                    LogicalPlan::new(node, schema)
+                };
+                return prune_limit(*input, &keys, needed, &schema, &sort);
+            }
             let below = with(needed, keys.iter().map(|k| k.column));
             let (input, map) = prune(*input, &below);
             let keys = remap_keys(keys, &map);
@@ -454,6 +472,157 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
                 map,
             )
         }
+    }
+}
+
+/// Prunes a `Sort` that `limited` makes of its input. As in Flink, a projection below goes above it,
+/// and what is below that is not asked for less because of what is read above.
+fn prune_limit(
+    input: LogicalPlan,
+    keys: &[SortKey],
+    needed: &[usize],
+    schema: &Schema,
+    limited: &dyn Fn(LogicalPlan, Vec<SortKey>) -> LogicalPlan,
+) -> (LogicalPlan, Map) {
+    let (input, exprs) = projection_of(input);
+    let by_column = keys.iter().all(|k| exprs[k.column].as_column().is_some());
+    if !by_column {
+        let schema = schema.clone();
+        let input = input.project(exprs, schema.clone());
+        let (input, map) = whole(input);
+        let plan = limited(input, remap_keys(keys.to_vec(), &map));
+        return (LogicalPlan { schema, ..plan }, map);
+    }
+    let keyed = matches!(&input.node, LogicalNode::Scan(scan) if scan.table.primary_key.is_some());
+    let read = exprs.iter().flat_map(Expr::columns);
+    let below = match keyed {
+        true => (0..input.schema.len()).collect(),
+        false => with(&[], read.chain(key_columns(&input))),
+    };
+    let (input, map) = prune(input, &below);
+    let keys = keys
+        .iter()
+        .map(|k| SortKey {
+            column: map.at(exprs[k.column].as_column().expect("a key is a column")),
+            ..k.clone()
+        })
+        .collect();
+    let kept = needed.iter().map(|i| map.expr(exprs[*i].clone())).collect();
+    let plan = limited(input, keys).project(kept, schema.project(needed));
+    (plan, Map(needed.to_vec()))
+}
+
+/// The plan below all projections that can be made one, and that one.
+fn projection_of(plan: LogicalPlan) -> (LogicalPlan, Vec<Expr>) {
+    let all: Vec<usize> = (0..plan.schema.len()).collect();
+    let mut exprs: Vec<Expr> = all.iter().map(|i| plan.column(*i)).collect();
+    let mut plan = plan;
+    loop {
+        let LogicalNode::Project {
+            input,
+            exprs: inner,
+        } = plan.node
+        else {
+            return (plan, exprs);
+        };
+        let plain = inner.iter().all(|e| e.as_column().is_some());
+        if !plain && exprs.iter().any(|e| e.as_column().is_none()) {
+            let schema = plan.schema;
+            return (input.project(inner, schema), exprs);
+        }
+        exprs = exprs
+            .into_iter()
+            .map(|e| e.replace_columns(&|i, _| inner[i].clone()))
+            .collect();
+        plan = *input;
+    }
+}
+
+/// Whether an aggregate gives rows of the plan, with nothing but filters, projections, joins and
+/// unions in between.
+fn has_aggregate(plan: &LogicalPlan) -> bool {
+    match &plan.node {
+        LogicalNode::Aggregate { .. } => true,
+        LogicalNode::Project { input, .. } | LogicalNode::Filter { input, .. } => {
+            has_aggregate(input)
+        }
+        LogicalNode::Join { left, right, .. } => has_aggregate(left) || has_aggregate(right),
+        LogicalNode::Union { inputs } => inputs.iter().any(has_aggregate),
+        _ => false,
+    }
+}
+
+/// Takes columns from above the plan only: below a Top-N, Flink leaves everything as it is.
+///
+/// An aggregate keeps the calls that nobody reads, so their changes are changes of the row.
+fn prune_above(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
+    let LogicalPlan { node, schema } = plan;
+    match node {
+        LogicalNode::Project { input, exprs } if exprs.iter().all(|e| e.as_column().is_some()) => {
+            let kept: Vec<Expr> = needed.iter().map(|i| exprs[*i].clone()).collect();
+            let below = with(&[], kept.iter().flat_map(Expr::columns));
+            let (input, map) = prune_above(*input, &below);
+            let kept = kept.into_iter().map(|e| map.expr(e)).collect();
+            (
+                input.project(kept, schema.project(needed)),
+                Map(needed.to_vec()),
+            )
+        }
+        node => {
+            let (plan, _) = whole(LogicalPlan { node, schema });
+            (plan.project_columns(needed), Map(needed.to_vec()))
+        }
+    }
+}
+
+/// The columns of the unique keys by which a Top-N can tell rows apart.
+fn key_columns(plan: &LogicalPlan) -> Vec<usize> {
+    match &plan.node {
+        LogicalNode::Aggregate { keys, .. } => (0..keys.len()).collect(),
+        LogicalNode::Scan(scan) => {
+            let Some(key) = &scan.table.primary_key else {
+                return Vec::new();
+            };
+            let stored: Vec<_> = scan.table.stored_columns().collect();
+            let is_key = |i: &usize| key.columns.contains(&stored[scan.projection[*i]].name);
+            (0..scan.projection.len()).filter(is_key).collect()
+        }
+        LogicalNode::Filter { input, .. }
+        | LogicalNode::WatermarkAssigner { input, .. }
+        | LogicalNode::Sort { input, .. } => key_columns(input),
+        LogicalNode::Project { input, exprs } => {
+            let place = |column: usize| exprs.iter().position(|e| e.as_column() == Some(column));
+            key_columns(input).into_iter().filter_map(place).collect()
+        }
+        LogicalNode::Join {
+            left, right, kind, ..
+        } => {
+            let (l, r) = (key_columns(left), key_columns(right));
+            if kind.is_semi_or_anti() {
+                return l;
+            }
+            if l.is_empty() || r.is_empty() {
+                return Vec::new();
+            }
+            let width = left.schema.len();
+            l.into_iter()
+                .chain(r.into_iter().map(|i| i + width))
+                .collect()
+        }
+        LogicalNode::Rank {
+            input,
+            partition,
+            output_number,
+            ..
+        } => {
+            let number = output_number.then_some(input.schema.len());
+            let keys = key_columns(input);
+            keys.into_iter()
+                .chain(partition.iter().copied())
+                .chain(number)
+                .collect()
+        }
+        _ => Vec::new(),
     }
 }
 
