@@ -316,18 +316,28 @@ impl<'a> Planner<'a> {
             ))
             .hint("add PRIMARY KEY (..) NOT ENFORCED"));
         }
-        // an upsert source is read with its key, whatever the query selects
-        if mode.is_upsert() && primary_key.is_none() {
-            return self.build_scan_with_key(scan, schema, &stored);
+        let duplicates = !mode.is_append()
+            && self
+                .config
+                .bool("table.exec.source.cdc-events-duplicate", false);
+        if duplicates && table.primary_key.is_none() {
+            return Err(Error::plan(format!(
+                "Configuration 'table.exec.source.cdc-events-duplicate' is enabled which requires the \
+                 changelog sources to define a PRIMARY KEY. However, table '{}' doesn't have a primary \
+                 key.",
+                table.path
+            ))
+            .hint("add PRIMARY KEY (..) NOT ENFORCED"));
         }
-        let duplicates = self
-            .config
-            .bool("table.exec.source.cdc-events-duplicate", false);
-        let mode = if duplicates && mode.update_before && primary_key.is_some() {
+        let mode = if duplicates {
             mode.without_update_before()
         } else {
             mode
         };
+        // an upsert source is read with its key, whatever the query selects
+        if mode.is_upsert() && primary_key.is_none() {
+            return self.build_scan_with_key(scan, schema, &stored);
+        }
         Ok(StreamPlan {
             node: StreamNode::TableSourceScan {
                 table: Arc::clone(table),

@@ -85,12 +85,15 @@ fn visit(plan: StreamPlan, needed: bool) -> StreamPlan {
         ..mode
     };
     match node {
-        StreamNode::TableSourceScan { .. } => {
+        StreamNode::TableSourceScan { ref source, .. } => {
+            let repeats = source.changelog_mode().update_before && !mode.update_before;
             let scan = rebuild(node, inputs, mode);
             if mode.update_before && !needed {
                 drop_update_before(scan)
-            } else if mode.is_upsert() && needed {
-                normalize(scan, None)
+            } else if mode.is_upsert() && (needed || repeats) {
+                let mut plan = normalize(scan, None);
+                plan.mode.update_before = needed;
+                plan
             } else {
                 scan
             }
@@ -198,7 +201,14 @@ fn normalize(scan: StreamPlan, condition: Option<Expr>) -> StreamPlan {
         .partition(|c| is_subset(&c.columns(), &key));
     let schema = scan.schema.clone();
     let unique_keys = scan.unique_keys.clone();
-    let mut input = scan;
+    let mut input = match &scan.node {
+        // a source that may give changes twice: the last one of a key counts
+        StreamNode::TableSourceScan { source, .. } if source.changelog_mode().update_before => {
+            let mode = source.changelog_mode();
+            drop_update_before(StreamPlan { mode, ..scan })
+        }
+        _ => scan,
+    };
     if !on_key.is_empty() {
         input = super::build::calc(
             input,
