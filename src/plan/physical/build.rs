@@ -205,7 +205,8 @@ impl<'a> Planner<'a> {
                     end: end.clone(),
                     output_number: *output_number,
                 };
-                super::rank::build_rank(input, spec, schema)
+                let mini_batch = self.config.mini_batch().is_some();
+                super::rank::build_rank(input, spec, mini_batch, schema)
             }
             LogicalNode::Sort {
                 input,

@@ -21,7 +21,12 @@ pub(super) struct RankParts {
 }
 
 /// A `Deduplicate` where the Top-1 is by a time attribute of append-only input, else a `Rank`.
-pub(super) fn build_rank(input: StreamPlan, spec: RankParts, schema: Schema) -> Result<StreamPlan> {
+pub(super) fn build_rank(
+    input: StreamPlan,
+    spec: RankParts,
+    mini_batch: bool,
+    schema: Schema,
+) -> Result<StreamPlan> {
     if spec.end == RankEnd::Constant(0) {
         return Err(Error::plan(
             "Rank end should not less than zero, but now is 0",
@@ -40,7 +45,10 @@ pub(super) fn build_rank(input: StreamPlan, spec: RankParts, schema: Schema) -> 
         && let [key] = spec.order.as_slice()
         && let Some(time) = input.schema.columns[key.column].time
     {
-        return Ok(deduplicate(input, &spec.partition, *key, time, schema));
+        let partition = &spec.partition;
+        return Ok(deduplicate(
+            input, partition, *key, time, mini_batch, schema,
+        ));
     }
     let strategy = strategy(&input, &spec.partition, &spec.order);
     let mut unique_keys = input.unique_keys.clone();
@@ -136,6 +144,7 @@ fn deduplicate(
     partition: &[usize],
     key: SortKey,
     time: TimeAttribute,
+    mini_batch: bool,
     schema: Schema,
 ) -> StreamPlan {
     let keep = if key.descending {
@@ -147,14 +156,12 @@ fn deduplicate(
         TimeAttribute::Proctime => DeduplicateOrder::Proctime,
         TimeAttribute::Rowtime => DeduplicateOrder::Rowtime(key.column),
     };
-    let insert_only = keep == Keep::FirstRow;
+    // a bundle is deduplicated before the watermark has passed its rows
+    let insert_only = keep == Keep::FirstRow && !mini_batch;
     let mode = if insert_only {
         ChangelogMode::APPEND
     } else {
-        ChangelogMode {
-            delete: false,
-            ..ChangelogMode::RETRACT
-        }
+        ChangelogMode::RETRACT
     };
     let mut unique_keys = input.unique_keys.clone();
     unique_keys.push(partition.to_vec());
