@@ -41,12 +41,24 @@ fn injective(e: &Expr) -> Option<usize> {
         ExprKind::Cast { input, .. } => {
             let (from, to) = (&input.data_type.kind, &e.data_type.kind);
             let wider = match (from, to) {
+                (a, b) if a == b => true,
                 (a, b) if a.is_integer() && b.is_integer() => a.as_decimal() <= b.as_decimal(),
                 (a, TypeKind::VarChar(n)) if a.is_string() => a.length() <= Some(*n),
                 (a, TypeKind::VarChar(_)) => a.is_integer() || *a == TypeKind::Boolean,
                 _ => false,
             };
-            if wider { injective(input) } else { None }
+            if wider {
+                return injective(input);
+            }
+            // there and back again
+            match &input.kind {
+                ExprKind::Cast { input: inner, .. }
+                    if inner.data_type.kind == *to && injective(input).is_some() =>
+                {
+                    injective(inner)
+                }
+                _ => None,
+            }
         }
         _ => None,
     }

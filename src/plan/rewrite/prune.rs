@@ -504,7 +504,7 @@ fn prune_limit(
         .iter()
         .map(|k| SortKey {
             column: map.at(exprs[k.column].as_column().expect("a key is a column")),
-            ..k.clone()
+            ..*k
         })
         .collect();
     let kept = needed.iter().map(|i| map.expr(exprs[*i].clone())).collect();
