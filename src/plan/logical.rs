@@ -362,14 +362,16 @@ pub enum LogicalNode {
     Rank {
         /// Input.
         input: Box<LogicalPlan>,
+        /// `ROW_NUMBER`, or a rank that physical planning refuses.
+        function: OverFunction,
         /// PARTITION BY.
         partition: Vec<usize>,
         /// ORDER BY.
         order: Vec<SortKey>,
         /// First row number, from 1.
         start: u64,
-        /// Last row number.
-        end: RankEnd,
+        /// Last row number; `None`, which physical planning refuses, where only the first is bounded.
+        end: Option<RankEnd>,
         /// Whether the row number is an output column.
         output_number: bool,
     },

@@ -9,7 +9,7 @@ use super::expr::and;
 use super::select::is_placeholder;
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr, ExprKind};
-use crate::plan::logical::{JoinKind, LogicalNode, LogicalPlan, RankEnd};
+use crate::plan::logical::{JoinKind, LogicalNode, LogicalPlan, OverFunction, RankEnd};
 use crate::types::Schema;
 
 /// A subquery without references to the enclosing block.
@@ -219,10 +219,11 @@ fn pull_up(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>)> {
             let plan = LogicalPlan::new(
                 LogicalNode::Rank {
                     input: Box::new(input),
+                    function: OverFunction::RowNumber,
                     partition: positions.clone(),
                     order: keys,
                     start: offset + 1,
-                    end: RankEnd::Constant(offset + fetch),
+                    end: Some(RankEnd::Constant(offset + fetch)),
                     output_number: false,
                 },
                 output,

@@ -167,8 +167,9 @@ fn line(plan: &LogicalPlan) -> String {
             ..
         } => {
             let end = match end {
-                RankEnd::Constant(n) => n.to_string(),
-                RankEnd::Variable(i) => inputs[*i].clone(),
+                Some(RankEnd::Constant(n)) => n.to_string(),
+                Some(RankEnd::Variable(i)) => inputs[*i].clone(),
+                None => String::new(),
             };
             format!(
                 "LogicalRank(partitionBy=[{}], orderBy=[{}], rankStart=[{start}], rankEnd=[{end}])",

@@ -191,6 +191,7 @@ impl<'a> Planner<'a> {
             }
             LogicalNode::Rank {
                 input,
+                function,
                 partition,
                 order,
                 start,
@@ -198,11 +199,13 @@ impl<'a> Planner<'a> {
                 output_number,
             } => {
                 let input = self.build(input)?;
+                let end = end.clone().ok_or_else(super::rank::missing_end)?;
                 let spec = super::rank::RankParts {
+                    function,
                     partition: partition.clone(),
                     order: order.clone(),
                     start: *start,
-                    end: end.clone(),
+                    end,
                     output_number: *output_number,
                 };
                 let mini_batch = self.config.mini_batch().is_some();

@@ -8,11 +8,12 @@ use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result};
 use crate::operators::deduplicate::{DeduplicateOrder, Keep};
 use crate::operators::rank::RankStrategy;
-use crate::plan::logical::{RankEnd, SortKey};
+use crate::plan::logical::{OverFunction, RankEnd, SortKey};
 use crate::types::{Schema, TimeAttribute};
 
 /// A Top-N.
-pub(super) struct RankParts {
+pub(super) struct RankParts<'a> {
+    pub(super) function: &'a OverFunction,
     pub(super) partition: Vec<usize>,
     pub(super) order: Vec<SortKey>,
     pub(super) start: u64,
@@ -20,10 +21,27 @@ pub(super) struct RankParts {
     pub(super) output_number: bool,
 }
 
+/// The refusal of a Top-N of which only the first row number is bounded.
+pub(super) fn missing_end() -> Error {
+    Error::plan(
+        "Rank end is not specified. Currently rank only support TopN, which means the rank end \
+         must be specified.",
+    )
+}
+
+/// The name of a rank that is no row number.
+fn other_rank(function: &OverFunction) -> Option<&'static str> {
+    match function {
+        OverFunction::Rank => Some("RANK"),
+        OverFunction::DenseRank => Some("DENSE_RANK"),
+        _ => None,
+    }
+}
+
 /// A `Deduplicate` where the Top-1 is by a time attribute of append-only input, else a `Rank`.
 pub(super) fn build_rank(
     input: StreamPlan,
-    spec: RankParts,
+    spec: RankParts<'_>,
     mini_batch: bool,
     schema: Schema,
 ) -> Result<StreamPlan> {
@@ -37,6 +55,12 @@ pub(super) fn build_rank(
         && spec.partition.contains(&window.end)
     {
         return build_window_rank(input, spec, &window, schema);
+    }
+    if let Some(name) = other_rank(spec.function) {
+        return Err(Error::plan(format!(
+            "{name}() on streaming table is not supported currently"
+        ))
+        .hint("use ROW_NUMBER()"));
     }
     let first_only = spec.start == 1 && spec.end == RankEnd::Constant(1);
     if first_only
@@ -79,10 +103,16 @@ pub(super) fn build_rank(
 /// Top-N or the first or last row of each window.
 fn build_window_rank(
     input: StreamPlan,
-    spec: RankParts,
+    spec: RankParts<'_>,
     window: &WindowColumns,
     schema: Schema,
 ) -> Result<StreamPlan> {
+    if let Some(name) = other_rank(spec.function) {
+        return Err(Error::plan(format!(
+            "{name}() function is not supported on Window TopN currently, only ROW_NUMBER() is \
+             supported."
+        )));
+    }
     let RankEnd::Constant(end) = spec.end else {
         return Err(Error::plan("Window Top-N needs a constant number of rows"));
     };

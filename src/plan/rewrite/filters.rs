@@ -326,7 +326,7 @@ fn null_if_null(e: &Expr, columns: &dyn Fn(usize) -> bool) -> bool {
     }
 }
 
-/// `Over` with a single ROW_NUMBER, filtered by a range of it: a Top-N.
+/// `Over` with a single ROW_NUMBER, RANK or DENSE_RANK, filtered by a range of it: a Top-N.
 fn as_rank(plan: LogicalPlan, conjuncts: Vec<Expr>) -> LogicalPlan {
     let LogicalNode::Over { input, calls } = &plan.node else {
         return filtered(plan, conjuncts);
@@ -334,10 +334,13 @@ fn as_rank(plan: LogicalPlan, conjuncts: Vec<Expr>) -> LogicalPlan {
     let [call] = calls.as_slice() else {
         return filtered(plan, conjuncts);
     };
-    if !matches!(call.function, OverFunction::RowNumber) || call.order.is_empty() {
+    let row_number = matches!(call.function, OverFunction::RowNumber);
+    let ranks = matches!(call.function, OverFunction::Rank | OverFunction::DenseRank);
+    if !(row_number || ranks) || call.order.is_empty() {
         return filtered(plan, conjuncts);
     }
     let number = input.schema.len();
+    let mut bounded = false;
     let mut start = 1u64;
     let mut end: Option<RankEnd> = None;
     let mut rest = Vec::new();
@@ -352,9 +355,11 @@ fn as_rank(plan: LogicalPlan, conjuncts: Vec<Expr>) -> LogicalPlan {
                 end = Some(tighter(end, n.saturating_sub(1)));
             }
             Some((CompareOp::GtEq, Bound::Constant(n))) => {
+                bounded = true;
                 start = start.max(n.max(1).unsigned_abs());
             }
             Some((CompareOp::Gt, Bound::Constant(n))) => {
+                bounded = true;
                 start = start.max(n.saturating_add(1).max(1).unsigned_abs());
             }
             Some((CompareOp::LtEq, Bound::Column(i))) if end.is_none() => {
@@ -368,29 +373,13 @@ fn as_rank(plan: LogicalPlan, conjuncts: Vec<Expr>) -> LogicalPlan {
             _ => rest.push(c),
         }
     }
-    let Some(end) = end else {
-        // no upper bound: not a Top-N
-        if start > 1 {
-            let column = plan.column(number);
-            let least = Expr::literal(
-                ScalarValue::Int64(i64::try_from(start).ok()),
-                column.data_type.clone(),
-            );
-            let data_type = crate::types::TypeKind::Boolean.not_null();
-            rest.push(Expr::new(
-                ExprKind::Compare {
-                    op: CompareOp::GtEq,
-                    left: Box::new(column),
-                    right: Box::new(least),
-                },
-                data_type,
-            ));
-        }
+    if end.is_none() && !bounded {
         return filtered(plan, rest);
-    };
+    }
     let rank = |output_number: bool, schema: Schema| {
         let node = LogicalNode::Rank {
             input: input.clone(),
+            function: call.function.clone(),
             partition: call.partition.clone(),
             order: call.order.clone(),
             start,
@@ -400,7 +389,7 @@ fn as_rank(plan: LogicalPlan, conjuncts: Vec<Expr>) -> LogicalPlan {
         LogicalPlan::new(node, schema)
     };
     // the number of a single row is known
-    if end == RankEnd::Constant(start) {
+    if end == Some(RankEnd::Constant(start)) {
         let plan_schema = plan.schema.clone();
         let rank = rank(false, input.schema.clone());
         let mut exprs: Vec<Expr> = (0..number).map(|i| rank.column(i)).collect();

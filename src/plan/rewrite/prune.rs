@@ -355,6 +355,7 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
         }
         LogicalNode::Rank {
             input,
+            function,
             partition,
             order,
             start,
@@ -363,8 +364,8 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
         } => {
             let width = input.schema.len();
             let variable = match end {
-                RankEnd::Variable(i) => Some(i),
-                RankEnd::Constant(_) => None,
+                Some(RankEnd::Variable(i)) => Some(i),
+                Some(RankEnd::Constant(_)) | None => None,
             };
             let used = partition
                 .iter()
@@ -383,8 +384,8 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
             };
             let output_number = output_number && needed.contains(&width);
             let end = match end {
-                RankEnd::Variable(i) => RankEnd::Variable(map.at(i)),
-                end @ RankEnd::Constant(_) => end,
+                Some(RankEnd::Variable(i)) => Some(RankEnd::Variable(map.at(i))),
+                end @ (Some(RankEnd::Constant(_)) | None) => end,
             };
             let partition = partition.into_iter().map(|i| map.at(i)).collect();
             let order = remap_keys(order, &map);
@@ -396,6 +397,7 @@ fn prune(plan: LogicalPlan, needed: &[usize]) -> (LogicalPlan, Map) {
             let schema = kept_schema(&schema, &map);
             let node = LogicalNode::Rank {
                 input: Box::new(input),
+                function,
                 partition,
                 order,
                 start,
