@@ -113,7 +113,7 @@ impl<'a> Binder<'a> {
     pub fn bind_with_names(&mut self, query: &ast::Query) -> Result<(LogicalPlan, Vec<String>)> {
         let mut plan = self.bind_query(query, None)?;
         let names = plan.schema.columns.iter().map(|c| c.name.clone()).collect();
-        select::uniquify(&mut plan.schema);
+        select::uniquify(&mut plan);
         Ok((plan, names))
     }
 

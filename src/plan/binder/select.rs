@@ -11,7 +11,7 @@ use super::scope::Scope;
 use super::{Binder, expr, refusals};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, ExprKind};
-use crate::plan::logical::{LogicalPlan, SortKey};
+use crate::plan::logical::{LogicalNode, LogicalPlan, SortKey};
 use crate::types::{Column, Schema};
 
 /// A bound block, with hidden columns for ORDER BY behind the visible ones.
@@ -23,9 +23,14 @@ pub(super) struct BoundSelect {
     pub(super) sort: Vec<SortKey>,
 }
 
+/// What the names of columns begin with that only ORDER BY needs.
+const HIDDEN_KEY: &str = "$s";
+
 struct Item {
     name: String,
     expr: Expr,
+    /// Whether a `*` stands for it.
+    star: bool,
 }
 
 impl Binder<'_> {
@@ -178,6 +183,7 @@ impl Binder<'_> {
         select: &ast::Select,
     ) -> Result<BoundSelect> {
         let visible = items.len();
+        let starred: Vec<bool> = items.iter().map(|item| item.star).collect();
         let mut schema = Schema::default();
         let mut exprs = Vec::new();
         for item in items {
@@ -198,8 +204,10 @@ impl Binder<'_> {
                         ));
                     }
                     None => {
-                        let mut column =
-                            Column::new(format!("$s{}", exprs.len()), e.data_type.clone());
+                        let mut column = Column::new(
+                            format!("{HIDDEN_KEY}{}", exprs.len()),
+                            e.data_type.clone(),
+                        );
                         column.time = time_attribute(&e, &plan.schema);
                         schema.columns.push(column);
                         exprs.push(e);
@@ -212,6 +220,9 @@ impl Binder<'_> {
                 descending,
                 nulls_first,
             });
+        }
+        if exprs.len() > visible && self.nesting == 1 {
+            name_starred(&mut schema, &starred);
         }
         let mut plan = plan.project(exprs, schema);
         match &select.distinct {
@@ -248,6 +259,7 @@ impl Binder<'_> {
                 items.extend(star.map(|c| Item {
                     name: c.name.clone(),
                     expr: c.expr.clone(),
+                    star: true,
                 }));
                 return Ok(());
             }
@@ -265,7 +277,11 @@ impl Binder<'_> {
         }
         let expr = self.bind_expr(ast, context)?;
         let name = name.unwrap_or_else(|| format!("EXPR${}", items.len()));
-        items.push(Item { name, expr });
+        items.push(Item {
+            name,
+            expr,
+            star: false,
+        });
         Ok(())
     }
 
@@ -288,6 +304,7 @@ impl Binder<'_> {
                 items.push(Item {
                     name: column.name.clone(),
                     expr: column.expr.clone(),
+                    star: true,
                 });
             }
         }
@@ -318,10 +335,20 @@ impl Binder<'_> {
                 _ => self.refuse(&item.expr, "Ordinal out of range"),
             };
         }
-        if let ast::Expr::Identifier(ident) = &item.expr
-            && let Some(i) = items.iter().position(|item| item.name == ident.value)
-        {
-            return Ok(OrderKey::Item(i));
+        if let ast::Expr::Identifier(ident) = &item.expr {
+            // what `*` repeats has another name
+            let mut named = (0..items.len()).filter(|i| {
+                let repeated = |item: &Item| items[*i].star && item.name == ident.value;
+                items[*i].name == ident.value && !items[..*i].iter().any(repeated)
+            });
+            match (named.next(), named.next()) {
+                (Some(_), Some(_)) => {
+                    return self
+                        .refuse(&item.expr, format!("Column '{}' is ambiguous", ident.value));
+                }
+                (Some(i), None) => return Ok(OrderKey::Item(i)),
+                (None, _) => {}
+            }
         }
         Ok(OrderKey::Expr(self.bind_expr(&item.expr, context)?))
     }
@@ -362,6 +389,7 @@ fn expand_row(row: Expr, items: &mut Vec<Item>) -> Result<()> {
         items.push(Item {
             name: field.name.clone(),
             expr,
+            star: false,
         });
     }
     Ok(())
@@ -397,12 +425,14 @@ fn default_name(e: &ast::Expr) -> Option<String> {
     }
 }
 
-/// Gives repeated names a number behind, as Flink does: `id`, `id0`, `id1`.
-pub(super) fn uniquify(schema: &mut Schema) {
+/// Gives repeated names a number behind, as Flink does: `id`, `id0`, `id1`. Where a sort key is
+/// hidden, the number starts at that of the names so far.
+pub(super) fn uniquify(plan: &mut LogicalPlan) {
+    let hidden_key = hides_sort_key(plan);
     let mut used: Vec<String> = Vec::new();
-    for column in &mut schema.columns {
+    for column in &mut plan.schema.columns {
         let mut name = column.name.clone();
-        let mut n = 0;
+        let mut n = if hidden_key { used.len() } else { 0 };
         while used.contains(&name) {
             name = format!("{}{n}", column.name);
             n += 1;
@@ -410,6 +440,35 @@ pub(super) fn uniquify(schema: &mut Schema) {
         used.push(name.clone());
         column.name = name;
     }
+}
+
+/// Tells apart what `*` repeats, before the names of the others are.
+fn name_starred(schema: &mut Schema, starred: &[bool]) {
+    for i in (0..starred.len()).filter(|i| starred[*i]) {
+        let (before, column) = schema.columns.split_at_mut(i);
+        let Some(column) = column.first_mut() else {
+            continue;
+        };
+        let mut name = column.name.clone();
+        let mut n = 0;
+        while before.iter().any(|other| other.name == name) {
+            name = format!("{}{n}", column.name);
+            n += 1;
+        }
+        column.name = name;
+    }
+}
+
+/// Whether the rows were sorted by a column that is not shown.
+fn hides_sort_key(plan: &LogicalPlan) -> bool {
+    let LogicalNode::Project { input, .. } = &plan.node else {
+        return false;
+    };
+    let LogicalNode::Sort { input: sorted, .. } = &input.node else {
+        return false;
+    };
+    let last = sorted.schema.columns.last();
+    last.is_some_and(|column| column.name.starts_with(HIDDEN_KEY))
 }
 
 /// Puts the values of subqueries in their places.
