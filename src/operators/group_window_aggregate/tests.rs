@@ -2,7 +2,7 @@ use super::*;
 use crate::aggregates::{AggregateCall, CallContext, resolve};
 use crate::functions::Arg;
 use crate::operators::testing::{Harness, random_events, schema};
-use crate::operators::window_aggregate::{WindowProperty, WindowSource};
+use crate::operators::window_aggregate::{WindowForm, WindowProperty, WindowSource};
 use crate::operators::windowing::{WindowKind, WindowTime, Windowing};
 
 const T: &str = "k STRING, v INT, ts TIMESTAMP(3) *ROWTIME*";
@@ -30,6 +30,7 @@ fn harness(kind: WindowKind, emit: EmitStrategy) -> Harness {
         input,
         group_by: vec![0],
         retracting: true,
+        form: WindowForm::GroupWindow,
         source: WindowSource::Time(WindowTime::Rowtime(2)),
         windowing: Windowing::new(kind, None),
         properties: vec![WindowProperty::Start],

@@ -11,7 +11,7 @@ mod slices;
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Int64Array, TimestampMillisecondArray};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, TimestampMillisecondArray};
 use arrow::datatypes::TimestampMillisecondType;
 
 use self::session::SessionAggregate;
@@ -38,6 +38,16 @@ pub enum WindowSource {
     },
 }
 
+/// How a query asks for windows, which differs in details.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WindowForm {
+    /// `TABLE(TUMBLE(..))`: parts of a window are merged from the newest on, and every row must have a
+    /// time.
+    TableFunction,
+    /// `GROUP BY TUMBLE(..)`: parts are merged from the oldest on, and rows without a time are dropped.
+    GroupWindow,
+}
+
 /// A column of the output that tells of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WindowProperty {
@@ -62,6 +72,8 @@ pub struct WindowAggregateSpec {
     pub aggregates: Vec<AggregateCall>,
     /// Whether rows may be withdrawn.
     pub retracting: bool,
+    /// How the query asks for windows.
+    pub form: WindowForm,
     /// Where windows come from.
     pub source: WindowSource,
     /// The windows.
@@ -108,6 +120,26 @@ pub(super) fn wall_times(
             Ok((batch, times))
         }
     }
+}
+
+/// Fails on rows without a time where the form of the windows does not allow them.
+fn check_times(batch: &ChangeBatch, time: WindowTime, form: WindowForm) -> Result<()> {
+    let WindowTime::Rowtime(column) = time else {
+        return Ok(());
+    };
+    let times = super::time::rowtimes(batch.rows(), column)?;
+    let missing = times.nulls().is_some_and(|nulls| nulls.null_count() > 0);
+    if form == WindowForm::GroupWindow || !missing {
+        return Ok(());
+    }
+    let schema = batch.rows().schema();
+    Err(Error::execution(
+        "RowTime field should not be null, please convert it to a non-null long value.",
+    )
+    .hint(format!(
+        "filter with {} IS NOT NULL before the window",
+        schema.field(column).name()
+    )))
 }
 
 fn timestamps(columns: &[ArrayRef], column: usize) -> Result<&TimestampMillisecondArray> {

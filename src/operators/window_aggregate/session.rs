@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Int64Array};
 
 use super::groups::{Due, States};
-use super::{WindowAggregateSpec, wall_times, window_state};
+use super::{WindowAggregateSpec, WindowForm, check_times, wall_times, window_state};
 use crate::changelog::ChangeBatch;
 use crate::error::Result;
 use crate::operators::counted_keys::CountedKeys;
@@ -23,6 +23,7 @@ const TABLE: &str = "sessions";
 pub(super) struct SessionAggregate {
     time: WindowTime,
     gap: i64,
+    form: WindowForm,
     windowing: Windowing,
     keys: CountedKeys,
     states: States,
@@ -45,6 +46,7 @@ impl SessionAggregate {
         Ok(Self {
             time,
             gap,
+            form: spec.form,
             windowing: spec.windowing,
             keys: CountedKeys::new(&spec.input, &spec.group_by)?,
             states: States::new(spec)?,
@@ -197,6 +199,7 @@ impl SessionAggregate {
 
 impl Operator for SessionAggregate {
     fn process(&mut self, _port: usize, batch: ChangeBatch, _out: &mut Output<'_>) -> Result<()> {
+        check_times(&batch, self.time, self.form)?;
         let (batch, times) = wall_times(batch, self.time, &self.windowing, &self.context)?;
         self.add(&batch, &times)
     }

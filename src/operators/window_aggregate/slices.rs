@@ -5,7 +5,7 @@ mod copy;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::groups::{Due, States};
-use super::{WindowAggregateSpec, WindowSource, timestamps, wall_times};
+use super::{WindowAggregateSpec, WindowForm, WindowSource, check_times, timestamps, wall_times};
 use crate::changelog::ChangeBatch;
 use crate::error::Result;
 use crate::operators::counted_keys::CountedKeys;
@@ -108,6 +108,7 @@ impl SliceAggregate {
     fn places(&self, batch: ChangeBatch) -> Result<(ChangeBatch, Vec<(i64, i64)>)> {
         match self.source {
             WindowSource::Time(time) => {
+                check_times(&batch, time, self.spec.form)?;
                 let (batch, times) = wall_times(batch, time, &self.windowing, &self.context)?;
                 let slice = self.windowing.slice_size().unwrap_or(1);
                 let place = |time: &i64| {
@@ -273,33 +274,49 @@ impl SliceAggregate {
     /// more.
     fn overlap(&mut self, window: TimeWindow, size: i64, slide: i64) -> Result<()> {
         let range = (window.end - size + 1, i64::MIN)..=(window.end, i64::MAX);
-        let mut merged: Vec<(u32, u32)> = Vec::new();
+        // groups by their first slices, and what later slices have of them
+        let mut first: Vec<(u32, u32)> = Vec::new();
+        let mut later: Vec<(usize, u32)> = Vec::new();
         let mut place: HashMap<u32, usize, foldhash::fast::FixedState> = HashMap::default();
-        let mut own: Vec<bool> = Vec::new();
         for slice in self.slices.range(range).map(|(_, slice)| slice) {
             for (key, state) in &slice.groups {
                 match place.get(key) {
                     None => {
-                        place.insert(*key, merged.len());
-                        merged.push((*key, *state));
-                        own.push(false);
+                        place.insert(*key, first.len());
+                        first.push((*key, *state));
                     }
-                    Some(at) => {
-                        let sum = &mut merged[*at].1;
-                        if !own[*at] {
-                            let fresh = self.states.make();
-                            self.states.merge(fresh, *sum)?;
-                            self.assembled.push(fresh);
-                            own[*at] = true;
-                            *sum = fresh;
-                        }
-                        self.states.merge(*sum, *state)?;
-                    }
+                    Some(at) => later.push((*at, *state)),
                 }
             }
         }
-        for (key, state) in merged {
-            self.due.add(key, state, window, &self.states);
+        let newest_first = self.spec.form == WindowForm::TableFunction;
+        if newest_first {
+            later.reverse();
+        }
+        let mut sums: Vec<Option<u32>> = vec![None; first.len()];
+        for (at, state) in later {
+            let sum = match sums[at] {
+                Some(sum) => sum,
+                None => {
+                    let fresh = self.states.make();
+                    self.assembled.push(fresh);
+                    sums[at] = Some(fresh);
+                    if !newest_first {
+                        self.states.merge(fresh, first[at].1)?;
+                    }
+                    fresh
+                }
+            };
+            self.states.merge(sum, state)?;
+        }
+        for ((key, state), sum) in first.into_iter().zip(sums) {
+            if let Some(sum) = sum
+                && newest_first
+            {
+                self.states.merge(sum, state)?;
+            }
+            self.due
+                .add(key, sum.unwrap_or(state), window, &self.states);
         }
         while let Some(slice) = self.slices.first_entry()
             && slice.key().0 <= window.start + slide

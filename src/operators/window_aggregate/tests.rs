@@ -65,6 +65,7 @@ impl Case {
             input,
             group_by: self.group_by,
             retracting: true,
+            form: WindowForm::TableFunction,
             source: self.source.unwrap_or(WindowSource::Time(time)),
             windowing: Windowing::new(self.kind, None),
             properties: vec![WindowProperty::Start, WindowProperty::End],

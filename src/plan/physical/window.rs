@@ -170,6 +170,9 @@ impl Planner<'_> {
             |k: &usize| *k == window.start || *k == window.end || Some(*k) == window.time;
         let groups: Vec<usize> = keys.iter().copied().filter(|k| !is_window(k)).collect();
         let parts = WindowAggregateParts::new(input, &window, &groups, calls);
+        if matches!(parts.source, WindowSource::Time(_)) {
+            refuse_without_merge(&window.windowing.kind, calls)?;
+        }
         let group_count = parts.groups.len();
         let mut properties = vec![WindowProperty::Start, WindowProperty::End];
         if window.time.is_some_and(|t| keys.contains(&t)) {
@@ -302,6 +305,7 @@ impl Planner<'_> {
         } else {
             WindowProperty::Proctime
         };
+        refuse_without_merge(&windowing.kind, calls)?;
         let emit = self.emit_strategy(&windowing.kind)?;
         let append = input.mode.is_append();
         let first_property = keys.len() + calls.len();
@@ -330,6 +334,24 @@ impl Planner<'_> {
             },
             unique_keys,
         })
+    }
+}
+
+/// Refuses functions whose parts Flink cannot merge in windows that are put together of parts.
+fn refuse_without_merge(kind: &WindowKind, calls: &[AggregateCall]) -> Result<()> {
+    if matches!(kind, WindowKind::Tumble { .. }) {
+        return Ok(());
+    }
+    match calls.iter().find(|c| !c.function.merges_in_flink()) {
+        None => Ok(()),
+        Some(call) => Err(Error::plan(format!(
+            "Could not find an implementation method 'merge' for function '{}'",
+            call.function.name()
+        ))
+        .hint(
+            "such windows merge partial results: use TUMBLE, or ROW_NUMBER for the first or last \
+             row",
+        )),
     }
 }
 

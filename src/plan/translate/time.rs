@@ -9,7 +9,7 @@ use crate::graph::{Alignment, OperatorFactory};
 use crate::operators::group_window_aggregate::{EmitStrategy, group_window_aggregate};
 use crate::operators::interval_join::{IntervalJoin, IntervalJoinInput, IntervalJoinSpec};
 use crate::operators::temporal_join::{TemporalJoin, TemporalJoinInput, TemporalJoinSpec};
-use crate::operators::window_aggregate::WindowAggregateSpec;
+use crate::operators::window_aggregate::{WindowAggregateSpec, WindowForm};
 use crate::operators::window_deduplicate::{WindowDeduplicate, WindowDeduplicateSpec};
 use crate::operators::window_join::{WindowJoin, WindowJoinInput, WindowJoinSpec};
 use crate::operators::window_rank::{WindowRank, WindowRankSpec};
@@ -73,6 +73,10 @@ pub(super) fn operator(plan: &StreamPlan, config: &Configuration) -> Option<Oper
                 group_by: keys.clone(),
                 aggregates: aggregate_calls(calls),
                 retracting: !plan.input().mode.is_append(),
+                form: match emit {
+                    Some(_) => WindowForm::GroupWindow,
+                    None => WindowForm::TableFunction,
+                },
                 source: *source,
                 windowing: *windowing,
                 properties: properties.clone(),
