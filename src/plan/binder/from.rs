@@ -578,20 +578,28 @@ impl Binder<'_> {
             .columns
             .first()
             .and_then(|c| c.qualifier.last().cloned());
-        let JoinConstraint::On(condition) = constraint else {
-            return Err(Error::plan(
-                "A temporal join needs an ON clause with the key",
-            ));
+        let (on, scope) = match constraint {
+            JoinConstraint::On(condition) => {
+                let mut scope = left.scope;
+                scope.append(right.scope, width);
+                let mut context = Context {
+                    clause: "ON",
+                    ..Context::scalar(&scope)
+                };
+                let on = boolean(self.bind_expr(condition, &mut context)?, "ON")?;
+                (self.fold(on)?, nullable_scope(scope, width, kind))
+            }
+            JoinConstraint::Using(_) => {
+                let names = common_names(&left.scope, &right.scope, constraint)?;
+                let (on, scope) = using_scope(left.scope, right.scope, width, &names, kind)?;
+                (and(on), scope)
+            }
+            _ => {
+                return Err(Error::plan(
+                    "A temporal join needs an ON clause with the key",
+                ));
+            }
         };
-        let mut scope = left.scope;
-        scope.append(right.scope, width);
-        let mut context = Context {
-            clause: "ON",
-            ..Context::scalar(&scope)
-        };
-        let on = boolean(self.bind_expr(condition, &mut context)?, "ON")?;
-        let on = self.fold(on)?;
-        let scope = nullable_scope(scope, width, kind);
         let schema = join_schema(&left.plan.schema, &right.plan.schema, kind);
         let time = left.plan.schema.columns[time_column].time;
         let (left, right) = (Box::new(left.plan), Box::new(right.plan));
@@ -763,6 +771,11 @@ fn using_scope<'p>(
                     e
                 };
                 calls::coalesce(vec![nullable(l), nullable(r)])?
+            }
+            JoinKind::Inner => {
+                let nullable = l.data_type.nullable && r.data_type.nullable;
+                let data_type = l.data_type.kind.clone().with_nullable(nullable);
+                Expr { data_type, ..l }
             }
             _ => l,
         };

@@ -106,7 +106,8 @@ fn time_bound(e: &Expr, left: &Schema, right: &Schema) -> Option<TimeBound> {
     };
     // l - r OP distance
     match op {
-        CompareOp::Eq => Some((l, r, Some(distance), Some(distance))),
+        // as in Flink, shifted times that are equal make no interval join
+        CompareOp::Eq if a_shift == 0 && b_shift == 0 => Some((l, r, Some(0), Some(0))),
         CompareOp::LtEq => Some((l, r, None, Some(distance))),
         CompareOp::Lt => Some((l, r, None, Some(distance - 1))),
         CompareOp::GtEq => Some((l, r, Some(distance), None)),
@@ -120,6 +121,14 @@ fn shifted_column(e: &Expr) -> Option<(usize, i64)> {
     match &e.kind {
         ExprKind::Column(i) => Some((*i, 0)),
         ExprKind::Cast { input, .. } if e.data_type.kind.is_timestamp() => shifted_column(input),
+        ExprKind::Call { function, args } if function.name() == "TIMESTAMPADD" => {
+            let [unit, n, time] = args.as_slice() else {
+                return None;
+            };
+            let (column, shift) = shifted_column(time)?;
+            let ms = unit_ms(unit)?.checked_mul(constant_int(n)?)?;
+            Some((column, shift.checked_add(ms)?))
+        }
         ExprKind::Call { function, args } if args.len() == 2 => {
             let sign = match function.name() {
                 "+" => 1,
@@ -138,6 +147,29 @@ fn shifted_column(e: &Expr) -> Option<(usize, i64)> {
             }
             None
         }
+        _ => None,
+    }
+}
+
+/// The length of a constant unit.
+fn unit_ms(e: &Expr) -> Option<i64> {
+    let (ScalarValue::Utf8(Some(unit)) | ScalarValue::Utf8View(Some(unit))) = e.as_literal()?
+    else {
+        return None;
+    };
+    match unit.as_str() {
+        "SECOND" => Some(1000),
+        "MINUTE" => Some(60_000),
+        "HOUR" => Some(3_600_000),
+        "DAY" => Some(86_400_000),
+        _ => None,
+    }
+}
+
+fn constant_int(e: &Expr) -> Option<i64> {
+    match e.as_literal()? {
+        ScalarValue::Int32(Some(n)) => Some(i64::from(*n)),
+        ScalarValue::Int64(Some(n)) => Some(*n),
         _ => None,
     }
 }

@@ -147,11 +147,39 @@ fn is_true(e: &Expr) -> bool {
     matches!(e.as_literal(), Some(ScalarValue::Boolean(Some(true))))
 }
 
-/// The conjuncts of a predicate.
+/// The conjuncts of a predicate; of `NOT (a < b OR ..)` the opposites of its parts.
 pub(crate) fn split(predicate: Expr) -> Vec<Expr> {
+    let data_type = predicate.data_type;
     match predicate.kind {
         ExprKind::And(all) => all.into_iter().flat_map(split).collect(),
-        _ => vec![predicate],
+        ExprKind::Not(inner) => match opposites(&inner) {
+            Some(all) => all,
+            None => vec![Expr::new(ExprKind::Not(inner), data_type)],
+        },
+        kind => vec![Expr::new(kind, data_type)],
+    }
+}
+
+/// Comparisons that all hold where `e`, a comparison or several in an OR, does not.
+fn opposites(e: &Expr) -> Option<Vec<Expr>> {
+    match &e.kind {
+        ExprKind::Or(all) => {
+            let opposites: Option<Vec<_>> = all.iter().map(opposites).collect();
+            Some(opposites?.concat())
+        }
+        ExprKind::Compare { op, left, right } if !left.data_type.kind.is_approximate() => {
+            let op = match op {
+                CompareOp::Lt => CompareOp::GtEq,
+                CompareOp::LtEq => CompareOp::Gt,
+                CompareOp::Gt => CompareOp::LtEq,
+                CompareOp::GtEq => CompareOp::Lt,
+                _ => return None,
+            };
+            let (left, right) = (left.clone(), right.clone());
+            let kind = ExprKind::Compare { op, left, right };
+            Some(vec![Expr::new(kind, e.data_type.clone())])
+        }
+        _ => None,
     }
 }
 
