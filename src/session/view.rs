@@ -7,6 +7,7 @@ use sqlparser::ast::{Ident, ObjectName};
 use super::{Session, StatementResult};
 use crate::catalog::{CatalogEntry, ObjectPath, ViewDefinition, already_exists};
 use crate::error::{Error, Result};
+use crate::plan::binder::Binder;
 use crate::plan::binder::object_parts;
 use crate::plan::logical::{LogicalNode, LogicalPlan};
 use crate::sql::ast::{AlterViewAction, CreateView, SqlQuery};
@@ -46,7 +47,7 @@ impl Session {
         let (plan, names) = self.binder().bind_with_names(&query.query)?;
         self.check_readable(&plan)?;
         super::insert::refuse_untyped(&plan.schema).map_err(|e| e.at(query.span))?;
-        let mut schema = plan.schema;
+        let mut schema = Binder::described(&plan);
         if !columns.is_empty() {
             if columns.len() != schema.len() {
                 let given: Vec<_> = columns.iter().map(|c| c.value.as_str()).collect();

@@ -22,6 +22,7 @@ mod scope;
 mod select;
 mod subquery;
 mod table;
+mod time_types;
 mod window;
 
 use std::collections::BTreeMap;
@@ -115,6 +116,16 @@ impl<'a> Binder<'a> {
         let names = plan.schema.columns.iter().map(|c| c.name.clone()).collect();
         select::uniquify(&mut plan);
         Ok((plan, names))
+    }
+
+    /// The columns of a bound query as DESCRIBE shows them: with the time attributes of their types.
+    #[must_use]
+    pub fn described(plan: &LogicalPlan) -> Schema {
+        let mut schema = plan.schema.clone();
+        for (i, column) in schema.columns.iter_mut().enumerate() {
+            column.time = time_types::typed_time(plan, i);
+        }
+        schema
     }
 
     /// Binds an expression over the columns of `schema`: a computed column, a watermark, a

@@ -10,6 +10,7 @@ use super::compare::compare;
 use super::expr::{Context, and, boolean, case};
 use super::scope::Scope;
 use super::select::BoundSelect;
+use super::time_types::typed_time;
 use super::{Binder, literal, refusals};
 use crate::aggregates::CallContext;
 use crate::error::{Error, Result};
@@ -471,9 +472,12 @@ pub(super) fn union_all(inputs: Vec<LogicalPlan>) -> LogicalPlan {
         match &mut schema {
             None => schema = Some(input.schema.clone()),
             Some(schema) => {
-                for (column, other) in schema.columns.iter_mut().zip(&input.schema.columns) {
+                for (i, column) in schema.columns.iter_mut().enumerate() {
+                    let other = &input.schema.columns[i];
                     column.data_type.nullable |= other.data_type.nullable;
-                    if column.time != other.time {
+                    // a plain time becomes one like that of the first input; what only a type says
+                    // to be one does not
+                    if column.time != other.time && typed_time(&input, i).is_some() {
                         column.time = None;
                     }
                 }
