@@ -12,7 +12,7 @@ use arrow::datatypes::{Int64Type, SchemaRef};
 
 use super::last_rows::anonymous_batch;
 use super::rank::SortColumn;
-use super::time::{rowtime, rowtimes};
+use super::time::{rowtime_or_epoch, rowtimes};
 use super::{Operator, OperatorContext, StateSize};
 use crate::changelog::ChangeBatch;
 use crate::error::Result;
@@ -77,10 +77,10 @@ impl TemporalSort {
     }
 
     fn keep(&mut self, rows: RecordBatch) -> Result<()> {
-        if let Some(time) = self.rowtime
-            && let Some(earliest) = rowtimes(&rows, time)?.values().iter().min()
-        {
-            self.earliest = self.earliest.min(*earliest);
+        if let Some(time) = self.rowtime {
+            let times = rowtimes(&rows, time)?;
+            let earliest = (0..times.len()).map(|i| rowtime_or_epoch(times, i)).min();
+            self.earliest = self.earliest.min(earliest.unwrap_or(i64::MAX));
         }
         self.waiting_rows += rows.num_rows();
         self.waiting.push(rows);
@@ -103,12 +103,12 @@ impl TemporalSort {
         let times = self.rowtime.map(|time| rowtimes(&all, time)).transpose()?;
         for i in 0..u32::try_from(all.num_rows()).expect("fewer than 2^32 rows") {
             match times {
-                Some(times) if times.value(i as usize) > until => rest.push(i),
+                Some(times) if rowtime_or_epoch(times, i as usize) > until => rest.push(i),
                 _ => due.push(i),
             }
         }
         if self.order_by.is_empty() {
-            due.sort_by_key(|i| times.map(|t| t.value(*i as usize)));
+            due.sort_by_key(|i| times.map(|t| rowtime_or_epoch(t, *i as usize)));
         } else {
             let columns: Vec<_> = self
                 .order_by
@@ -118,14 +118,14 @@ impl TemporalSort {
                 .collect();
             let mut sorts = EncodedRows::default();
             self.codec.encode(&columns, all.num_rows(), &mut sorts)?;
-            let time = |i: u32| times.map(|t| t.value(i as usize));
+            let time = |i: u32| times.map(|t| rowtime_or_epoch(t, i as usize));
             due.sort_by(|a, b| {
                 let by_columns = || sorts.bytes(*a as usize).cmp(sorts.bytes(*b as usize));
                 time(*a).cmp(&time(*b)).then_with(by_columns)
             });
         }
         if let (Some(times), Some(last)) = (times, due.last()) {
-            self.emitted = self.emitted.max(times.value(*last as usize));
+            self.emitted = self.emitted.max(rowtime_or_epoch(times, *last as usize));
         }
         if !rest.is_empty() {
             self.keep(take_record_batch(&all, &UInt32Array::from(rest))?)?;
@@ -150,13 +150,9 @@ impl Operator for TemporalSort {
         let times = rowtimes(batch.rows(), time)?;
         let mut on_time = Vec::with_capacity(batch.len());
         for i in 0..batch.len() {
-            on_time.push(match rowtime(times, i, &self.context.metrics) {
-                Some(time) if time <= self.emitted => {
-                    self.context.metrics.late_records_dropped.add(1);
-                    false
-                }
-                time => time.is_some(),
-            });
+            let late = rowtime_or_epoch(times, i) <= self.emitted;
+            self.context.metrics.late_records_dropped.add(late.into());
+            on_time.push(!late);
         }
         let batch = batch.filter(&on_time.into())?;
         match batch.is_empty() {

@@ -16,6 +16,11 @@ pub(super) fn rowtimes(rows: &RecordBatch, column: usize) -> Result<&TimestampMi
         .ok_or_else(|| Error::internal("an event-time column is no timestamp in milliseconds"))
 }
 
+/// The event time of row `i`; of NULL the epoch, as which Flink reads it.
+pub(super) fn rowtime_or_epoch(times: &TimestampMillisecondArray, i: usize) -> i64 {
+    if times.is_null(i) { 0 } else { times.value(i) }
+}
+
 /// The event time of row `i`; `None`, and counted, if it has none.
 pub(super) fn rowtime(
     times: &TimestampMillisecondArray,

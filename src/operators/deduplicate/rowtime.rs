@@ -12,7 +12,7 @@ use crate::operators::changes::Changes;
 use crate::operators::expiry::Expiry;
 use crate::operators::last_rows::{LastRows, SNAPSHOT_ROWS, anonymous_batch, leading_numbers};
 use crate::operators::row_copy::RowCopy;
-use crate::operators::time::{rowtime, rowtimes};
+use crate::operators::time::{rowtime_or_epoch, rowtimes};
 use crate::operators::{Operator, OperatorContext, StateSize};
 use crate::runtime::output::Output;
 use crate::state::keyed_rows::keyed_rows;
@@ -60,9 +60,7 @@ impl Operator for RowtimeUpdating {
         self.state.begin(batch.rows())?;
         self.times.resize(self.state.slot_bound(), 0);
         for i in 0..batch.len() {
-            let Some(time) = rowtime(times, i, &self.context.metrics) else {
-                continue;
-            };
+            let time = rowtime_or_epoch(times, i);
             let kept = &mut self.times[self.state.slot(i)];
             let old = self.state.stored(i);
             let better = match self.keep {
@@ -119,7 +117,7 @@ impl Operator for RowtimeUpdating {
             let rows = anonymous_batch(rows.to_vec(), slots.len())?;
             let saved = rowtimes(&rows, time)?;
             for (i, slot) in slots.iter().enumerate() {
-                times[*slot as usize] = saved.value(i);
+                times[*slot as usize] = rowtime_or_epoch(saved, i);
             }
             Ok(())
         })
@@ -275,12 +273,10 @@ impl Operator for RowtimeFirst {
         let rows = batch.rows();
         let times = rowtimes(rows, self.time)?;
         let on_time: Vec<bool> = (0..batch.len())
-            .map(|i| match rowtime(times, i, &self.context.metrics) {
-                Some(time) if time < self.watermark => {
-                    self.context.metrics.late_records_dropped.add(1);
-                    false
-                }
-                time => time.is_some(),
+            .map(|i| {
+                let late = rowtime_or_epoch(times, i) < self.watermark;
+                self.context.metrics.late_records_dropped.add(late.into());
+                !late
             })
             .collect();
         // A key of late rows only must not enter the state.
@@ -292,7 +288,7 @@ impl Operator for RowtimeFirst {
         self.codec
             .encode(rows.columns(), rows.num_rows(), &mut self.encoded)?;
         for i in 0..rows.num_rows() {
-            self.wait(i, times.value(i));
+            self.wait(i, rowtime_or_epoch(times, i));
         }
         Ok(())
     }
@@ -387,7 +383,7 @@ impl Operator for RowtimeFirst {
             let rows = anonymous_batch(rows.to_vec(), batch.num_rows())?;
             let times = rowtimes(&rows, self.time)?;
             for (i, slot) in self.slots.iter().enumerate() {
-                let time = times.value(i);
+                let time = rowtime_or_epoch(times, i);
                 let arrival = u64::try_from(arrivals.value(i)).unwrap_or(0);
                 self.arrivals = self.arrivals.max(arrival + 1);
                 let row = self.store.insert(self.encoded.bytes(i));
