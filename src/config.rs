@@ -28,6 +28,9 @@ enum Kind {
     OneOf(&'static [&'static str]),
 }
 
+/// The option of a table that says when watermarks go out.
+const WATERMARK_EMIT_STRATEGY: &str = "scan.watermark.emit.strategy";
+
 /// Keys whose values are checked when they are set.
 const CHECKED: &[(&str, Kind)] = &[
     ("table.local-time-zone", Kind::Zone),
@@ -242,8 +245,8 @@ impl Configuration {
     #[must_use]
     pub fn watermark_interval_ms(&self, options: &IndexMap<String, String>) -> i64 {
         let on_event = options
-            .get("scan.watermark.emit.strategy")
-            .is_some_and(|s| s == "on-event");
+            .get(WATERMARK_EMIT_STRATEGY)
+            .is_some_and(|s| s.eq_ignore_ascii_case("on-event"));
         if on_event {
             return 0;
         }
@@ -331,6 +334,20 @@ impl Configuration {
             .and_then(|n| usize::try_from(n).ok())?;
         let latency = self.duration_ms("table.exec.mini-batch.allow-latency")?;
         Some((size.max(1), latency))
+    }
+}
+
+/// Refuses a table's options on watermarks that mean nothing.
+///
+/// # Errors
+/// When the strategy is unknown.
+pub fn check_watermark_options(options: &IndexMap<String, String>) -> Result<()> {
+    match options.get(WATERMARK_EMIT_STRATEGY) {
+        Some(value) => {
+            let strategies = Kind::OneOf(&["on-event", "on-periodic"]);
+            check(WATERMARK_EMIT_STRATEGY, strategies, value)
+        }
+        None => Ok(()),
     }
 }
 

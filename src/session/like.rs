@@ -75,6 +75,9 @@ impl Session {
                 return Err(self.catalogs.suggest(&path, error));
             }
         };
+        if let Some(own) = &table.watermark {
+            refuse_taken_time(table, base, &own.column)?;
+        }
         merge_columns(table, base, &strategies)?;
         merge_watermark(table, base, &strategies)?;
         merge_key(table, base, &strategies)?;
@@ -169,6 +172,19 @@ fn merge_watermark(
         Some(_) => {}
     }
     Ok(())
+}
+
+/// Refuses a watermark on a computed column of the base table, which Flink does not see there.
+fn refuse_taken_time(table: &TableDefinition, base: &TableDefinition, time: &str) -> Result<()> {
+    let own = table.columns.iter().any(|c| c.name == time);
+    let mut taken = base.columns.iter().filter(|c| c.name == time);
+    if own || !taken.any(|c| matches!(c.kind, ColumnKind::Computed(_))) {
+        return Ok(());
+    }
+    Err(Error::plan(format!(
+        "The rowtime attribute field '{time}' is not defined in the table schema"
+    ))
+    .hint("take the watermark of the base table, or compute the column anew with OVERWRITING GENERATED"))
 }
 
 fn merge_key(

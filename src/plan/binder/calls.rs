@@ -63,7 +63,11 @@ impl Binder<'_> {
             }
             if name.ends_with("_PROCTIME") && of(TimeAttribute::Rowtime) {
                 // no clock ends a window of event time
-                return literal::typed_null(&TypeKind::TimestampLtz(3).nullable());
+                let kind = match time.data_type.kind {
+                    TypeKind::TimestampLtz(_) => TypeKind::TimestampLtz(3),
+                    _ => TypeKind::Timestamp(3),
+                };
+                return literal::typed_null(&kind.nullable());
             }
             let property = super::window::window_property(&name, Some(&time));
             return property.ok_or_else(|| Error::internal("a window property without a type"));

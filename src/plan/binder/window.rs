@@ -164,14 +164,19 @@ impl Binder<'_> {
             }
             _ => return self.refuse(e, "Expected DESCRIPTOR(column)"),
         };
-        let [column] = columns.as_slice() else {
-            return self.refuse(e, "DESCRIPTOR must name one column here");
-        };
         let scope = Scope::of_table(None, schema);
-        let bound = self.bind_expr(column, &mut Context::scalar(&scope))?;
-        match bound.as_column() {
-            Some(i) => Ok(i),
-            None => self.refuse(e, "DESCRIPTOR takes a column"),
+        let mut named = Vec::new();
+        for column in columns {
+            let bound = self.bind_expr(column, &mut Context::scalar(&scope))?;
+            match bound.as_column() {
+                Some(i) => named.push(i),
+                None => return self.refuse(e, "DESCRIPTOR takes columns"),
+            }
+        }
+        // the first one counts
+        match named.first() {
+            Some(i) => Ok(*i),
+            None => self.refuse(e, "DESCRIPTOR must name a column"),
         }
     }
 
@@ -220,6 +225,12 @@ impl Binder<'_> {
                 format!("{name} needs a time attribute and an INTERVAL"),
             );
         };
+        if intervals.len() > if name == "HOP" { 2 } else { 1 } {
+            return self.refuse(
+                item,
+                format!("{name} window with alignment is not supported yet."),
+            );
+        }
         let time_expr = self.bind_expr(time, &mut Context::scalar(scope))?;
         let attribute = super::expr::time_attribute(&time_expr, input);
         let Some(attribute) = attribute else {
@@ -276,7 +287,10 @@ pub(super) fn window_property(name: &str, time: Option<&Expr>) -> Option<Expr> {
                 Some(TypeKind::TimestampLtz(_)) => TypeKind::TimestampLtz(3),
                 _ => TypeKind::Timestamp(3),
             };
-            (2, kind.nullable())
+            (
+                2,
+                kind.with_nullable(time.is_none_or(|t| t.data_type.nullable)),
+            )
         }
         "PROCTIME" => (2, TypeKind::TimestampLtz(3).not_null()),
         _ => return None,
@@ -385,14 +399,6 @@ fn check_shape(name: &str, shape: WindowKind) -> Result<()> {
         return Err(Error::plan(format!(
             "{name} table function parameters must satisfy abs(offset) < {what}, but got {what} \
              {size} ms and offset {offset} ms."
-        )));
-    }
-    if let WindowKind::Cumulate { step, size, .. } = shape
-        && size % step != 0
-    {
-        return Err(Error::plan(format!(
-            "CUMULATE table function based aggregate requires maxSize must be an integral multiple \
-             of step, but got maxSize {size} ms and step {step} ms"
         )));
     }
     Ok(())

@@ -86,6 +86,7 @@ impl<'a> Planner<'a> {
                 watermark,
                 options,
             } => {
+                crate::config::check_watermark_options(options)?;
                 let input = self.build(input)?;
                 let node = StreamNode::WatermarkAssigner {
                     rowtime: *column,

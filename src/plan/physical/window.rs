@@ -103,6 +103,14 @@ impl Planner<'_> {
         window: &WindowSpec,
         schema: Schema,
     ) -> Result<StreamPlan> {
+        if let WindowKind::Cumulate { step, size, .. } = window.shape
+            && size % step != 0
+        {
+            return Err(Error::plan(format!(
+                "CUMULATE table function based aggregate requires maxSize must be an integral \
+                 multiple of step, but got maxSize {size} ms and step {step} ms"
+            )));
+        }
         let column = &input.schema.columns[window.time_column];
         let windowing = self.windowing(window.shape, column);
         let time = window_time(column, window.time_column)?;

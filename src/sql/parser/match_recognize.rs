@@ -36,7 +36,10 @@ impl FlinkParser<'_> {
         let after_match_skip = self.after_match_skip()?;
         self.expect_word("PATTERN")?;
         self.expect_symbol("(")?;
+        // anchors at both ends, that Flink leaves out of account
+        self.take_symbol("^");
         let pattern = self.pattern()?;
+        self.take_word("$");
         self.expect_symbol(")")?;
         let mut symbols = Vec::new();
         if self.take_word("WITHIN") {
@@ -118,7 +121,8 @@ impl FlinkParser<'_> {
 
     fn pattern_sequence(&mut self) -> Result<MatchRecognizePattern> {
         let mut factors = vec![self.pattern_factor()?];
-        while !self.peek_symbol(")") && !self.peek_symbol("|") && !self.peek_symbol("-}") {
+        let ends = [")", "|", "-}"];
+        while !self.peek_word("$") && !ends.iter().any(|end| self.peek_symbol(end)) {
             factors.push(self.pattern_factor()?);
         }
         Ok(one_or(factors, MatchRecognizePattern::Concat))
@@ -146,7 +150,7 @@ impl FlinkParser<'_> {
         if self.peek_symbol("{-") {
             return Err(self.unsupported("{- -}"));
         }
-        if self.peek_symbol("^") || self.peek_symbol("$") {
+        if self.peek_symbol("^") || self.peek_word("$") {
             return Err(self.unsupported("An anchor"));
         }
         if self.take_symbol("(") {
