@@ -18,8 +18,6 @@ pub(super) struct Decorrelated {
     pub(super) plan: LogicalPlan,
     /// What must hold, over the columns of the enclosing block's input followed by the plan's.
     pub(super) conditions: Vec<Expr>,
-    /// Which of the subquery's columns count rows: 0, not NULL, where there is none.
-    pub(super) counts: Vec<bool>,
 }
 
 /// Decorrelates `plan` against a block of `width` input columns.
@@ -27,20 +25,16 @@ pub(super) struct Decorrelated {
 /// # Errors
 /// When a reference stands where it cannot be pulled up.
 pub(super) fn decorrelate(plan: LogicalPlan, width: usize) -> Result<Decorrelated> {
-    let shown = plan.schema.len();
     if !has_outer(&plan) {
-        let counts = vec![false; shown];
         return Ok(Decorrelated {
             plan: lower_depth(plan),
             conditions: Vec::new(),
-            counts,
         });
     }
     let (plan, conditions) = pull_up(plan)?;
     if has_outer(&plan) {
         return Err(unsupported());
     }
-    let counts = count_columns(&plan, shown);
     let conditions = conditions
         .into_iter()
         .map(|condition| {
@@ -61,7 +55,6 @@ pub(super) fn decorrelate(plan: LogicalPlan, width: usize) -> Result<Decorrelate
     Ok(Decorrelated {
         plan: lower_depth(plan),
         conditions,
-        counts,
     })
 }
 
@@ -100,7 +93,8 @@ fn node_exprs(plan: &LogicalPlan) -> Vec<&Expr> {
     }
 }
 
-fn has_outer(plan: &LogicalPlan) -> bool {
+/// Whether a plan refers to the enclosing block.
+pub(super) fn has_outer(plan: &LogicalPlan) -> bool {
     node_exprs(plan).into_iter().any(is_outer) || plan.inputs().into_iter().any(has_outer)
 }
 
@@ -146,20 +140,10 @@ fn pull_up(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>)> {
         LogicalNode::Join {
             left,
             right,
-            kind: JoinKind::Inner,
+            kind,
             on,
             ttl,
-        } => {
-            let (left, left_conditions) = pull_up(*left)?;
-            let (right, right_conditions) = pull_up(*right)?;
-            pull_through_join(
-                (left, left_conditions),
-                (right, right_conditions),
-                on,
-                ttl,
-                &schema,
-            )
-        }
+        } => pull_through_join(*left, *right, kind, on, ttl),
         LogicalNode::Aggregate {
             input,
             keys,
@@ -298,11 +282,11 @@ fn pull_through_project(
 }
 
 fn pull_through_join(
-    (left, left_conditions): (LogicalPlan, Vec<Expr>),
-    (right, right_conditions): (LogicalPlan, Vec<Expr>),
+    left: LogicalPlan,
+    right: LogicalPlan,
+    kind: JoinKind,
     on: Option<Expr>,
     ttl: (Option<i64>, Option<i64>),
-    schema: &Schema,
 ) -> Result<(LogicalPlan, Vec<Expr>)> {
     let conjuncts = match on {
         Some(Expr {
@@ -312,24 +296,51 @@ fn pull_through_join(
         Some(on) => vec![on],
         None => Vec::new(),
     };
-    // inner columns may have been added behind the left side: only plain shapes are taken
     let (outer, inner): (Vec<_>, Vec<_>) = conjuncts.into_iter().partition(is_outer);
-    if left.schema.len() + right.schema.len() != schema.len() {
-        return Err(unsupported());
+    match kind {
+        JoinKind::Inner => {}
+        // what holds for the left side holds before the join and behind it
+        JoinKind::Left | JoinKind::Semi | JoinKind::Anti
+            if outer.is_empty() && !has_outer(&right) => {}
+        _ => return Err(unsupported()),
     }
-    let width = left.schema.len();
-    let mut conditions = left_conditions;
+    let (left_shown, right_shown) = (left.schema.len(), right.schema.len());
+    let (left, left_conditions) = pull_up(left)?;
+    let (right, right_conditions) = pull_up(right)?;
+    let (width, right_width) = (left.schema.len(), right.schema.len());
+    let on = inner.into_iter().map(|e| {
+        e.remap_columns(&|i| {
+            if i < left_shown {
+                i
+            } else {
+                i - left_shown + width
+            }
+        })
+    });
+    let on: Vec<_> = on.collect();
+    let on = (!on.is_empty()).then(|| and(on));
+    let joined = super::from::join(left, right, kind, on, ttl);
+    if kind.is_semi_or_anti() {
+        return Ok((joined, left_conditions));
+    }
+    // the columns of both sides first, then those that were added to either
+    let order: Vec<usize> = (0..left_shown)
+        .chain(width..width + right_shown)
+        .chain(left_shown..width)
+        .chain(width + right_shown..width + right_width)
+        .collect();
+    let place = |at: usize| order.iter().position(|i| *i == at).unwrap_or(at);
+    let mut conditions: Vec<Expr> = left_conditions
+        .into_iter()
+        .map(|c| c.remap_columns(&place))
+        .collect();
     conditions.extend(
         right_conditions
             .into_iter()
-            .map(|c| c.remap_columns(&|i| i + width)),
+            .map(|c| c.remap_columns(&|i| place(i + width))),
     );
     conditions.extend(outer);
-    let on = (!inner.is_empty()).then(|| and(inner));
-    Ok((
-        super::from::join(left, right, JoinKind::Inner, on, ttl),
-        conditions,
-    ))
+    Ok((joined.project_columns(&order), conditions))
 }
 
 /// Conditions as `outer expression = inner column`.
@@ -368,37 +379,4 @@ fn rebuild(
         .zip(positions)
         .map(|(side, p)| compare(CompareOp::Eq, side, plan.column(place(*p))))
         .collect()
-}
-
-/// Which of the first `shown` columns are COUNTs of an aggregate without keys of its own.
-fn count_columns(plan: &LogicalPlan, shown: usize) -> Vec<bool> {
-    let columns = |plan: &LogicalPlan| -> Vec<bool> {
-        match &plan.node {
-            LogicalNode::Aggregate { keys, calls, .. } => keys
-                .iter()
-                .map(|_| false)
-                .chain(calls.iter().map(|c| c.function.name() == "COUNT"))
-                .collect(),
-            _ => vec![false; plan.schema.len()],
-        }
-    };
-    let mut counts = match &plan.node {
-        LogicalNode::Project { input, exprs } => {
-            let below = match &input.node {
-                LogicalNode::Project { .. } => count_columns(input, input.schema.len()),
-                _ => columns(input),
-            };
-            exprs
-                .iter()
-                .map(|e| {
-                    e.as_column()
-                        .and_then(|c| below.get(c).copied())
-                        .unwrap_or(false)
-                })
-                .collect()
-        }
-        _ => columns(plan),
-    };
-    counts.truncate(shown);
-    counts
 }

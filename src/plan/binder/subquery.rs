@@ -8,11 +8,11 @@ use sqlparser::ast;
 use super::aggregate::{GroupBy, PendingAggregate};
 use super::compare::compare;
 use super::conjuncts::{Test, as_test, split_and};
-use super::decorrelate::{Decorrelated, decorrelate};
+use super::decorrelate::{Decorrelated, decorrelate, has_outer};
 use super::expr::{Context, SUBQUERY_BASE, and, boolean, case, is_null, or};
 use super::from::join;
 use super::scope::Scope;
-use super::{Binder, literal, quantified, refusals};
+use super::{Binder, calls, literal, quantified, refusals};
 use crate::aggregates::CallContext;
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr, ExprKind};
@@ -31,7 +31,23 @@ enum Form {
     /// Whether there is a row.
     Exists,
     /// Whether the expressions, over the enclosing block, equal the columns of a row.
-    In(Vec<Expr>),
+    In { left: Vec<Expr>, unknown: Unknown },
+}
+
+/// What IN gives where a NULL leaves it open.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unknown {
+    Null,
+    False,
+}
+
+impl PendingSubquery {
+    /// Where only TRUE counts, IN need not tell unknown from FALSE.
+    pub(super) fn take_unknown_for_false(&mut self) {
+        if let Form::In { unknown, .. } = &mut self.form {
+            *unknown = Unknown::False;
+        }
+    }
 }
 
 impl Binder<'_> {
@@ -93,7 +109,10 @@ impl Binder<'_> {
         self.put_aside(
             PendingSubquery {
                 plan,
-                form: Form::In(left),
+                form: Form::In {
+                    left,
+                    unknown: Unknown::Null,
+                },
             },
             data_type,
             context,
@@ -215,12 +234,18 @@ impl Binder<'_> {
         } else {
             (values, right)
         };
+        if test.left.is_none() && always_has_row(&right) {
+            return Ok(if test.negated {
+                left.filter(literal::boolean(false))
+            } else {
+                left
+            });
+        }
         let width = left.schema.len();
         let shown = right.schema.len();
         let Decorrelated {
             plan: right,
             conditions,
-            ..
         } = decorrelate(right, width)?;
         let right = if conditions.is_empty() && test.left.is_none() {
             self.exists_row(right)?
@@ -296,9 +321,9 @@ impl Binder<'_> {
             let (joined, value) = match subquery.form {
                 Form::Scalar => self.join_scalar(plan, subquery.plan, outer)?,
                 Form::Exists => self.join_exists(plan, subquery.plan, outer)?,
-                Form::In(left) => {
+                Form::In { left, unknown } => {
                     let left = left.into_iter().map(outer).collect::<Result<Vec<_>>>()?;
-                    self.join_in(plan, subquery.plan, left, outer)?
+                    self.join_in(plan, subquery.plan, left, unknown, outer)?
                 }
             };
             plan = joined;
@@ -314,25 +339,21 @@ impl Binder<'_> {
         outer: &dyn Fn(Expr) -> Result<Expr>,
     ) -> Result<(LogicalPlan, Expr)> {
         let width = left.schema.len();
+        let one = has_one_row(&right);
+        let (right, above) = split_above_aggregate(right);
         let Decorrelated {
             plan: mut right,
             conditions,
-            counts,
         } = decorrelate(right, width)?;
         let mut conditions = rewrite_outer(conditions, width, outer)?;
-        if !has_one_row(&right, !conditions.is_empty()) {
+        if !one && above.is_none() {
             (right, conditions) = self.single_value(right, conditions, width)?;
         }
         let on = (!conditions.is_empty()).then(|| and(conditions));
-        let count = counts.first().copied().unwrap_or(false);
-        let joined = join(left, right, JoinKind::Left, on.clone(), (None, None));
-        let value = joined.column(width);
-        // COUNT of no rows is 0, not NULL
-        let value = if count && on.is_some() {
-            let zero = literal::bigint(0).cast_to(&value.data_type);
-            super::calls::coalesce(vec![value, zero])?
-        } else {
-            value
+        let joined = join(left, right, JoinKind::Left, on, (None, None));
+        let value = match above {
+            None => joined.column(width),
+            Some(above) => above.behind_join(&joined, width)?,
         };
         Ok((joined, value))
     }
@@ -402,11 +423,13 @@ impl Binder<'_> {
         right: LogicalPlan,
         outer: &dyn Fn(Expr) -> Result<Expr>,
     ) -> Result<(LogicalPlan, Expr)> {
+        if always_has_row(&right) {
+            return Ok((left, literal::boolean(true)));
+        }
         let width = left.schema.len();
         let Decorrelated {
             plan: right,
             conditions,
-            ..
         } = decorrelate(right, width)?;
         let conditions = rewrite_outer(conditions, width, outer)?;
         let (keys, all_equal) = equal_keys(&conditions, width);
@@ -441,6 +464,7 @@ impl Binder<'_> {
         left: LogicalPlan,
         right: LogicalPlan,
         values: Vec<Expr>,
+        unknown: Unknown,
         outer: &dyn Fn(Expr) -> Result<Expr>,
     ) -> Result<(LogicalPlan, Expr)> {
         let width = left.schema.len();
@@ -448,7 +472,6 @@ impl Binder<'_> {
         let Decorrelated {
             plan: right,
             conditions,
-            ..
         } = decorrelate(right, width)?;
         let conditions = rewrite_outer(conditions, width, outer)?;
         if !conditions.is_empty() {
@@ -463,7 +486,7 @@ impl Binder<'_> {
                 .any(|c| c.data_type.nullable);
         let mut left = left;
         let mut counts = None;
-        if nullable {
+        if nullable && unknown == Unknown::Null {
             // number of rows, and of rows without NULL
             let known = and(shown
                 .iter()
@@ -559,7 +582,6 @@ impl Binder<'_> {
         let Decorrelated {
             plan: right,
             conditions,
-            ..
         } = decorrelate(right, width)?;
         let on = (!conditions.is_empty()).then(|| and(conditions));
         let joined = join(left, right, kind, on, (None, None));
@@ -596,16 +618,93 @@ fn same_row(left: Vec<Expr>, plan: LogicalPlan) -> Result<(Vec<Expr>, LogicalPla
     Ok((left, super::query::cast_columns(plan, &common)))
 }
 
-/// Whether a plan has exactly one row a correlation key: a global aggregate, through projections.
-fn has_one_row(plan: &LogicalPlan, correlated: bool) -> bool {
+/// Whether a plan is known to have one row at most. As in Flink, nothing is known behind a
+/// projection that does more than name columns.
+fn has_one_row(plan: &LogicalPlan) -> bool {
     match &plan.node {
         LogicalNode::Project { input, exprs } => {
-            exprs.iter().all(|e| e.as_column().is_some()) && has_one_row(input, correlated)
+            let mut columns = exprs.iter().enumerate();
+            exprs.len() == input.schema.len()
+                && columns.all(|(i, e)| e.as_column() == Some(i))
+                && has_one_row(input)
         }
-        LogicalNode::Aggregate { keys, .. } => keys.is_empty() || correlated,
+        LogicalNode::Filter { input, .. } => has_one_row(input),
+        LogicalNode::Aggregate { keys, .. } => keys.is_empty(),
         LogicalNode::Values { rows } => rows.len() == 1,
         _ => false,
     }
+}
+
+/// Whether a plan has a row whatever its inputs hold.
+fn always_has_row(plan: &LogicalPlan) -> bool {
+    match &plan.node {
+        LogicalNode::Project { input, .. } => always_has_row(input),
+        LogicalNode::Aggregate { keys, .. } => keys.is_empty(),
+        LogicalNode::Values { rows } => !rows.is_empty(),
+        LogicalNode::Union { inputs } => inputs.iter().any(always_has_row),
+        _ => false,
+    }
+}
+
+/// A value over the calls of an aggregate without keys.
+struct AboveAggregate {
+    value: Expr,
+    /// Which of the aggregate's columns count: 0, not NULL, where there is no row.
+    counts: Vec<bool>,
+}
+
+impl AboveAggregate {
+    /// The value where `joined` has the aggregate's columns behind the first `width`, all NULL for
+    /// a row without match.
+    fn behind_join(self, joined: &LogicalPlan, width: usize) -> Result<Expr> {
+        let columns = self
+            .counts
+            .iter()
+            .enumerate()
+            .map(|(i, counts)| {
+                let column = joined.column(width + i);
+                if *counts {
+                    calls::coalesce(vec![column, literal::bigint(0)])
+                } else {
+                    Ok(column)
+                }
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let mut value = self.value.replace_columns(&|i, _| columns[i].clone());
+        value.data_type.nullable = true;
+        Ok(value)
+    }
+}
+
+/// Splits a correlated subquery that is one row of aggregates into the aggregate and the value
+/// above it: the value is computed behind the join with the enclosing block, where an aggregate of
+/// no rows has a value too.
+fn split_above_aggregate(plan: LogicalPlan) -> (LogicalPlan, Option<AboveAggregate>) {
+    fn counts(plan: &LogicalPlan) -> Option<Vec<bool>> {
+        match &plan.node {
+            LogicalNode::Project { input, exprs } => {
+                let refers = |e: &Expr| e.any(&mut |e| matches!(e.kind, ExprKind::Outer { .. }));
+                (!exprs.iter().any(refers)).then(|| counts(input)).flatten()
+            }
+            LogicalNode::Aggregate { keys, calls, .. } if keys.is_empty() => Some(
+                calls
+                    .iter()
+                    .map(|call| call.function.name() == "COUNT")
+                    .collect(),
+            ),
+            _ => None,
+        }
+    }
+    let Some(counts) = counts(&plan).filter(|_| has_outer(&plan)) else {
+        return (plan, None);
+    };
+    let mut plan = plan;
+    let mut value = plan.column(0);
+    while let LogicalNode::Project { input, exprs } = plan.node {
+        value = value.replace_columns(&|i, _| exprs[i].clone());
+        plan = *input;
+    }
+    (plan, Some(AboveAggregate { value, counts }))
 }
 
 /// The conditions that are `left expression = right column`; and whether all are.
