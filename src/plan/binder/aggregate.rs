@@ -5,7 +5,8 @@ use sqlparser::ast::{
 };
 
 use super::compare::compare;
-use super::expr::{AGGREGATE_BASE, Context, OVER_BASE, WINDOW_BASE, boolean, case};
+use super::conjuncts::{as_test, split_and};
+use super::expr::{AGGREGATE_BASE, Context, OVER_BASE, WINDOW_BASE, and, boolean, case};
 use super::scope::Scope;
 use super::window::GroupWindow;
 use super::{Binder, calls, literal, refusals};
@@ -63,6 +64,13 @@ impl PendingAggregate {
         }
     }
 
+    /// Rewrites the arguments and the filter.
+    pub(super) fn map(&mut self, rewrite: &dyn Fn(Expr) -> Expr) {
+        for e in self.args.iter_mut().chain(&mut self.filter) {
+            *e = rewrite(e.clone());
+        }
+    }
+
     fn same(&self, other: &Self) -> bool {
         self.name == other.name
             && self.distinct == other.distinct
@@ -98,8 +106,14 @@ impl Binder<'_> {
         let Some(mut found) = context.aggregates.take() else {
             return Err(refusals::misplaced_aggregate(name, context.clause));
         };
-        // inside its arguments no other aggregate may stand
+        // inside its arguments no other aggregate may stand, and subqueries have their own numbers
+        let outside = context.subqueries.take();
+        if outside.is_some() {
+            context.subqueries = Some(std::mem::take(&mut context.argument_subqueries));
+        }
         let pending = self.pending_aggregate(name, function, context);
+        context.argument_subqueries = context.subqueries.take().unwrap_or_default();
+        context.subqueries = outside;
         let result = pending.map(|(pending, data_type)| {
             let index = found
                 .iter()
@@ -269,12 +283,25 @@ impl Binder<'_> {
         let filter = function
             .filter
             .as_ref()
-            .map(|f| {
-                self.bind_expr(f, context)
-                    .and_then(|f| boolean(f, "FILTER"))
-            })
+            .map(|f| self.bind_filter(f, context))
             .transpose()?;
         Ok((args, distinct, filter))
+    }
+
+    fn bind_filter(&mut self, filter: &ast::Expr, context: &mut Context<'_, '_>) -> Result<Expr> {
+        let mut conjuncts = Vec::new();
+        split_and(filter, &mut conjuncts);
+        let clause = if conjuncts.len() > 1 { "AND" } else { "FILTER" };
+        let mut bound = Vec::new();
+        for conjunct in conjuncts {
+            bound.push(boolean(self.bind_expr(conjunct, context)?, clause)?);
+            // only whether it is true matters here
+            let is_in = as_test(conjunct, false).is_some_and(|t| t.left.is_some() && !t.negated);
+            if is_in && let Some(last) = context.subqueries.iter_mut().flatten().last() {
+                last.take_unknown_for_false();
+            }
+        }
+        Ok(and(bound))
     }
 
     /// Binds the keys of GROUP BY: the distinct key expressions and, for each grouping set, the keys

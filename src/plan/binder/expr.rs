@@ -39,6 +39,8 @@ pub(super) struct Context<'c, 's> {
     pub(super) overs: Option<Vec<PendingOver>>,
     /// Subqueries used as values; `None` where they are not allowed.
     pub(super) subqueries: Option<Vec<PendingSubquery>>,
+    /// Those met inside aggregate calls, over the rows that are aggregated.
+    pub(super) argument_subqueries: Vec<PendingSubquery>,
     /// The WINDOW clause.
     pub(super) named_windows: &'c [ast::NamedWindowDefinition],
     /// The clause, for messages.
@@ -59,6 +61,7 @@ impl<'c, 's> Context<'c, 's> {
             aggregates: None,
             overs: None,
             subqueries: None,
+            argument_subqueries: Vec::new(),
             named_windows: &[],
             clause: "this expression",
             group_window: None,

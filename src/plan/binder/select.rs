@@ -95,7 +95,8 @@ impl Binder<'_> {
         };
         let having_subqueries = context.subqueries.take().unwrap_or_default();
         let mut overs = overs.unwrap_or_default();
-        let aggregates = context.aggregates.take().unwrap_or_default();
+        let mut aggregates = context.aggregates.take().unwrap_or_default();
+        let argument_subqueries = std::mem::take(&mut context.argument_subqueries);
 
         let grouped = group.present || !aggregates.is_empty() || having.is_some();
         self.check_table_hints(&scope, select, grouped)?;
@@ -109,6 +110,13 @@ impl Binder<'_> {
         };
         if grouped {
             let ttl = self.ttl_of(&scope);
+            if !argument_subqueries.is_empty() {
+                let (joined, values) = self.join_subqueries(plan, argument_subqueries, &Ok)?;
+                plan = joined;
+                for call in &mut aggregates {
+                    call.map(&|e| replace_subqueries(e, &values));
+                }
+            }
             plan = self.plan_aggregate(plan, &mut group, &aggregates, ttl)?;
         }
         if let Some(having) = having {
