@@ -1,11 +1,14 @@
 //! FROM: tables, subqueries, lateral calls and joins.
 
+use datafusion::common::ScalarValue;
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor, TableVersion};
 
 use super::compare::compare;
 use super::expr::{Context, and, boolean};
 use super::query::rename_columns;
 use super::scope::Scope;
+use super::select::replace_subqueries;
+use super::subquery::lateral_side;
 use super::{Binder, calls, object_parts};
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr};
@@ -258,6 +261,8 @@ impl Binder<'_> {
         constraint: &JoinConstraint,
     ) -> Result<Relation<'p>> {
         let width = left.plan.schema.len();
+        let shown = width + right.plan.schema.len();
+        let mut right_plan = right.plan;
         let (on, scope) = match constraint {
             JoinConstraint::Using(_) | JoinConstraint::Natural => {
                 let names = common_names(&left.scope, &right.scope, constraint)?;
@@ -267,12 +272,9 @@ impl Binder<'_> {
             JoinConstraint::On(condition) => {
                 let mut scope = left.scope;
                 scope.append(right.scope, width);
-                let mut context = Context {
-                    clause: "ON",
-                    ..Context::scalar(&scope)
-                };
-                let on = boolean(self.bind_expr(condition, &mut context)?, "ON")?;
-                (Some(self.fold(on)?), nullable_scope(scope, width, kind))
+                let (on, joined) = self.bind_on(condition, &scope, right_plan, width)?;
+                right_plan = joined;
+                (Some(on), nullable_scope(scope, width, kind))
             }
             JoinConstraint::None => {
                 let mut scope = left.scope;
@@ -284,21 +286,46 @@ impl Binder<'_> {
             self.ttl_of_side(&scope, 0..width),
             self.ttl_of_side(&scope, width..usize::MAX),
         );
-        let plan = join(left.plan, right.plan, kind, on, ttl);
+        let plan = join(left.plan, right_plan, kind, on, ttl);
+        let kept: Vec<usize> = (0..shown).collect();
+        let plan = plan.project_columns(&kept);
         Ok(Relation { plan, scope })
     }
 
-    /// The condition of a lateral join: only TRUE makes sense for a left join.
-    fn lateral_filter(
+    /// The condition of ON over the columns of a left side of `width` and of `right`, which has
+    /// the values of its subqueries behind its own columns then.
+    fn bind_on(
+        &mut self,
+        condition: &ast::Expr,
+        scope: &Scope<'_>,
+        right: LogicalPlan,
+        width: usize,
+    ) -> Result<(Expr, LogicalPlan)> {
+        let mut context = Context::condition(scope, "ON");
+        let on = boolean(self.bind_expr(condition, &mut context)?, "ON")?;
+        let on = self.fold(on)?;
+        let subqueries = context.subqueries.take().unwrap_or_default();
+        if subqueries.is_empty() {
+            return Ok((on, right));
+        }
+        let (right, values) = self.join_subqueries_of_on(right, subqueries)?;
+        let values: Vec<Expr> = values
+            .into_iter()
+            .map(|value| value.remap_columns(&|i| i + width))
+            .collect();
+        Ok((replace_subqueries(on, &values), right))
+    }
+
+    /// The condition of a join with a table function.
+    fn correlate_on(
         &mut self,
         relation: Relation<'_>,
-        kind: JoinKind,
         constraint: &JoinConstraint,
     ) -> Result<LogicalPlan> {
         let condition = match constraint {
             JoinConstraint::On(condition) => condition,
             JoinConstraint::None => return Ok(relation.plan),
-            _ => return Err(Error::plan("USING and NATURAL do not fit a lateral join")),
+            _ => return Err(no_common_names()),
         };
         let mut context = Context {
             clause: "ON",
@@ -306,34 +333,27 @@ impl Binder<'_> {
         };
         let on = boolean(self.bind_expr(condition, &mut context)?, "ON")?;
         let on = self.fold(on)?;
-        if matches!(
-            on.as_literal(),
-            Some(datafusion::common::ScalarValue::Boolean(Some(true)))
-        ) {
+        if is_true(&on) {
             return Ok(relation.plan);
         }
-        if kind == JoinKind::Left {
-            let LogicalPlan { node, schema } = relation.plan;
-            return match node {
-                LogicalNode::Correlate {
-                    input, call, kind, ..
-                } => {
-                    let condition = Some(on);
-                    let node = LogicalNode::Correlate {
-                        input,
-                        call,
-                        kind,
-                        condition,
-                    };
-                    Ok(LogicalPlan::new(node, schema))
-                }
-                _ => Err(
-                    Error::plan("A LEFT JOIN LATERAL with a subquery only supports ON TRUE")
-                        .hint("put the condition into the subquery"),
-                ),
-            };
+        let LogicalPlan { node, schema } = relation.plan;
+        match node {
+            LogicalNode::Correlate {
+                input,
+                call,
+                kind: JoinKind::Left,
+                ..
+            } => {
+                let node = LogicalNode::Correlate {
+                    input,
+                    call,
+                    kind: JoinKind::Left,
+                    condition: Some(on),
+                };
+                Ok(LogicalPlan::new(node, schema))
+            }
+            node => Ok(LogicalPlan::new(node, schema).filter(on)),
         }
-        Ok(relation.plan.filter(on))
     }
 
     fn bind_unnest<'p>(
@@ -495,7 +515,7 @@ impl Binder<'_> {
             plan,
             scope: scope.clone(),
         };
-        let plan = self.lateral_filter(relation, kind, constraint)?;
+        let plan = self.correlate_on(relation, constraint)?;
         Ok(Relation { plan, scope })
     }
 
@@ -513,22 +533,26 @@ impl Binder<'_> {
             Some(alias) => rename_columns(plan, alias)?,
             None => plan,
         };
-        let shown = plan.schema.clone();
         let qualifier = alias
             .map(|a| vec![a.name.value.clone()])
             .unwrap_or_default();
-        let joined = self.lateral_join(left.plan, plan, kind)?;
-        let mut scope = left.scope;
-        let mut right = Scope::of_table(Some(&qualifier), &shown);
-        if kind.nulls_right() {
-            right.make_nullable();
-        }
-        scope.append(right, width);
-        let relation = Relation {
-            plan: joined,
-            scope: scope.clone(),
+        let mut scope = left.scope.clone();
+        scope.append(Scope::of_table(Some(&qualifier), &plan.schema), width);
+        let shown = width + plan.schema.len();
+        let (right, mut conditions) = lateral_side(plan, width, kind)?;
+        let right = match constraint {
+            JoinConstraint::On(condition) => {
+                let (on, right) = self.bind_on(condition, &scope, right, width)?;
+                conditions.extend((!is_true(&on)).then_some(on));
+                right
+            }
+            JoinConstraint::None => right,
+            _ => return Err(no_common_names()),
         };
-        let plan = self.lateral_filter(relation, kind, constraint)?;
+        let on = (!conditions.is_empty()).then(|| and(conditions));
+        let kept: Vec<usize> = (0..shown).collect();
+        let plan = join(left.plan, right, kind, on, (None, None)).project_columns(&kept);
+        let scope = nullable_scope(scope, width, kind);
         Ok(Relation { plan, scope })
     }
 
@@ -623,6 +647,14 @@ impl Binder<'_> {
         let plan = LogicalPlan::new(node, schema);
         Ok(Relation { plan, scope })
     }
+}
+
+fn is_true(e: &Expr) -> bool {
+    matches!(e.as_literal(), Some(ScalarValue::Boolean(Some(true))))
+}
+
+fn no_common_names() -> Error {
+    Error::plan("USING and NATURAL do not fit a lateral join")
 }
 
 fn temporal_version(factor: &TableFactor) -> Option<&ast::Expr> {

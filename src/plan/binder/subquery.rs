@@ -565,29 +565,42 @@ impl Binder<'_> {
         Ok(distinct.project(exprs, schema))
     }
 
-    /// Joins a lateral subquery.
-    pub(super) fn lateral_join(
+    /// Left-joins the subqueries of ON to the right side of the join, where Flink has them too.
+    pub(super) fn join_subqueries_of_on(
         &mut self,
-        left: LogicalPlan,
         right: LogicalPlan,
-        kind: JoinKind,
-    ) -> Result<LogicalPlan> {
-        if !matches!(kind, JoinKind::Inner | JoinKind::Left) {
-            return Err(Error::plan(
-                "LATERAL only supports CROSS, INNER and LEFT joins",
-            ));
+        subqueries: Vec<PendingSubquery>,
+    ) -> Result<(LogicalPlan, Vec<Expr>)> {
+        for subquery in &subqueries {
+            if matches!(subquery.form, Form::In { .. }) {
+                return Err(Error::plan("IN with a subquery is not allowed in ON")
+                    .hint("put it into WHERE, or write it as EXISTS"));
+            }
+            if has_outer(&subquery.plan) {
+                return Err(
+                    Error::plan("A subquery in ON must not refer to the joined tables")
+                        .hint("put it into WHERE"),
+                );
+            }
         }
-        let width = left.schema.len();
-        let shown = right.schema.len();
-        let Decorrelated {
-            plan: right,
-            conditions,
-        } = decorrelate(right, width)?;
-        let on = (!conditions.is_empty()).then(|| and(conditions));
-        let joined = join(left, right, kind, on, (None, None));
-        let kept: Vec<usize> = (0..width + shown).collect();
-        Ok(joined.project_columns(&kept))
+        self.join_subqueries(right, subqueries, &Ok)
     }
+}
+
+/// The right side of a lateral join and what must hold between it, behind `width` columns, and the
+/// left side. Columns may follow those of the subquery.
+pub(super) fn lateral_side(
+    subquery: LogicalPlan,
+    width: usize,
+    kind: JoinKind,
+) -> Result<(LogicalPlan, Vec<Expr>)> {
+    if !matches!(kind, JoinKind::Inner | JoinKind::Left) {
+        return Err(Error::plan(
+            "LATERAL only supports CROSS, INNER and LEFT joins",
+        ));
+    }
+    let Decorrelated { plan, conditions } = decorrelate(subquery, width)?;
+    Ok((plan, conditions))
 }
 
 /// Brings the left side of IN and the subquery's columns to common types.
