@@ -440,6 +440,11 @@ impl VisitorMut for Names<'_, '_> {
             Expr::CompoundIdentifier(parts) if !self.expander.is_alias(&parts[0].value) => {
                 parts.clone()
             }
+            // PI without parentheses
+            Expr::Function(f) if f.name.to_string().eq_ignore_ascii_case("PI") => {
+                *expr = expr_call(Ident::new("PI"), Vec::new());
+                return ControlFlow::Continue(());
+            }
             _ => return ControlFlow::Continue(()),
         };
         if let Some(table) = self.expander.table_with(&parts[0].value) {

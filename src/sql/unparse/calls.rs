@@ -36,7 +36,6 @@ impl Writer {
         let name = function.name.to_string().to_ascii_uppercase();
         let bare = functions::is_bare(&name);
         match &function.args {
-            FunctionArguments::None if name == "PI" => return self.push("PI()"),
             FunctionArguments::None => return self.push(&name),
             _ if bare => self.push(&name),
             _ => self.push(&quoted_name(&function.name)),
