@@ -51,7 +51,8 @@ pub(super) static FUNCTIONS: &[Builtin] = &[
     Builtin::new(
         "ITEM",
         "array[i INT]\nmap[key]",
-        "Element i, from 1, of an array, or the value of a key of a map; NULL if there is none.",
+        "Element i, from 1, of an array, or the value of a key of a map; NULL if there is none. Of a row, the field of \
+         that constant name or position.",
         Custom(resolve_item),
         prepare_item,
     )
