@@ -30,6 +30,7 @@ mod json_write;
 mod kernel;
 mod lists;
 mod map;
+pub(crate) mod match_rowtime;
 mod math;
 mod object;
 pub mod operators;

@@ -32,7 +32,6 @@ pub(super) struct RowtimeUpdating {
     /// Event time of the row, by slot.
     times: Vec<i64>,
     changes: Changes,
-    context: OperatorContext,
 }
 
 impl RowtimeUpdating {
@@ -49,7 +48,6 @@ impl RowtimeUpdating {
             state: LastRows::new(&spec.schema, &spec.key, spec.ttl_ms, context)?,
             times: Vec::new(),
             changes: Changes::new(spec.schema.to_arrow()),
-            context: context.clone(),
         })
     }
 }

@@ -17,12 +17,13 @@ use super::scope::{Scope, ScopeColumn};
 use super::{Binder, and, calls};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, ExprKind};
+use crate::functions::match_rowtime::match_rowtime;
 use crate::plan::logical::{LogicalNode, LogicalPlan, SortKey};
 use crate::plan::match_recognize::{
     MatchSlot, MatchSpec, MatchText, PatternVariable, SkipStrategy, SlotFunction,
 };
 use crate::sql::{unparse, within};
-use crate::types::{Column, DataType, Schema, TimeAttribute};
+use crate::types::{Column, DataType, Schema, TimeAttribute, TypeKind};
 
 /// Columns from here on are columns of pattern variables: those of all rows first.
 const PATTERN_BASE: usize = 5 << 24;
@@ -464,10 +465,18 @@ impl Binder<'_> {
                     .hint("use MATCH_PROCTIME()"));
                 }
                 let nullable = !args.is_empty() && time.data_type.nullable;
+                let instant = matches!(time.data_type.kind, TypeKind::TimestampLtz(_));
                 let column = Expr::column(calls.time, time.data_type.clone());
                 let mut slot = calls.last(column, 0, 0);
                 slot.data_type.nullable = nullable;
-                Ok(Some(slot))
+                if !args.is_empty() || !instant {
+                    return Ok(Some(slot));
+                }
+                let kind = ExprKind::Call {
+                    function: match_rowtime(),
+                    args: vec![slot],
+                };
+                Ok(Some(Expr::new(kind, TypeKind::Timestamp(3).not_null())))
             }
             "MATCH_PROCTIME" if !calls::arguments(function)?.is_empty() => Err(Error::plan(
                 "Invalid number of arguments to function 'MATCH_PROCTIME'. Was expecting 0 arguments",
@@ -584,7 +593,11 @@ fn split_condition(condition: Expr, calls: &mut PatternCalls) -> (Option<Expr>, 
 /// The time attribute that a measure is.
 fn measure_time(expr: &Expr, calls: &PatternCalls) -> Option<TimeAttribute> {
     if let ExprKind::Call { function, .. } = &expr.kind {
-        return (function.name() == "PROCTIME").then_some(TimeAttribute::Proctime);
+        return match function.name() {
+            "PROCTIME" => Some(TimeAttribute::Proctime),
+            "MATCH_ROWTIME" => Some(TimeAttribute::Rowtime),
+            _ => None,
+        };
     }
     let column = expr.as_column()?;
     if let Some((_, column)) = calls.split(column) {
