@@ -13,7 +13,7 @@ use ebbflow::aggregates::{AggregateCall, CallContext, resolve};
 use ebbflow::changelog::ChangeBatch;
 use ebbflow::functions::Environment;
 use ebbflow::operators::window_aggregate::{
-    WindowAggregateSpec, WindowProperty, WindowSource, window_aggregate,
+    WindowAggregateSpec, WindowForm, WindowProperty, WindowSource, window_aggregate,
 };
 use ebbflow::operators::windowing::{WindowKind, WindowTime, Windowing};
 use ebbflow::operators::{Operator, OperatorContext};
@@ -58,6 +58,7 @@ fn operator(kind: WindowKind) -> Box<dyn Operator> {
         group_by: vec![0],
         aggregates: vec![count],
         retracting: false,
+        form: WindowForm::TableFunction,
         source: WindowSource::Time(WindowTime::Rowtime(1)),
         windowing: Windowing::new(kind, None),
         properties: vec![WindowProperty::Start, WindowProperty::End],
