@@ -10,7 +10,7 @@ use super::select::is_placeholder;
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::plan::logical::{JoinKind, LogicalNode, LogicalPlan, OverFunction, RankEnd};
-use crate::types::Schema;
+use crate::types::{Column, Schema};
 
 /// A subquery without references to the enclosing block.
 pub(super) struct Decorrelated {
@@ -20,52 +20,112 @@ pub(super) struct Decorrelated {
     pub(super) conditions: Vec<Expr>,
 }
 
-/// Decorrelates `plan` against a block of `width` input columns.
+/// The block around a subquery.
+#[derive(Clone, Copy)]
+pub(super) struct Enclosing<'e> {
+    /// What the subquery is joined with.
+    plan: &'e LogicalPlan,
+    /// Rewrites a column of the block's input to one of `plan`.
+    column: &'e dyn Fn(Expr) -> Result<Expr>,
+}
+
+impl<'e> Enclosing<'e> {
+    /// A block whose input is `plan`.
+    pub(super) fn input(plan: &'e LogicalPlan) -> Self {
+        Self { plan, column: &Ok }
+    }
+
+    /// A block whose input's columns are rewritten by `column` to those of `plan`.
+    pub(super) fn block(plan: &'e LogicalPlan, column: &'e dyn Fn(Expr) -> Result<Expr>) -> Self {
+        Self { plan, column }
+    }
+
+    /// What an expression of the subquery says within the block.
+    pub(super) fn value(&self, e: Expr) -> Result<Expr> {
+        self.resolve(e).map(nearer)
+    }
+
+    /// References to the block in `e`, as expressions over its plan.
+    fn resolve(&self, e: Expr) -> Result<Expr> {
+        let mut failed = None;
+        let e = e.transform(&mut |e| match e.kind {
+            ExprKind::Outer { depth: 1, index } => {
+                let column = Expr::column(index, e.data_type.clone());
+                (self.column)(column).unwrap_or_else(|error| {
+                    failed.get_or_insert(error);
+                    e
+                })
+            }
+            _ => e,
+        });
+        failed.map_or(Ok(e), Err)
+    }
+}
+
+/// Decorrelates `plan` against the block around it.
 ///
 /// # Errors
 /// When a reference stands where it cannot be pulled up.
-pub(super) fn decorrelate(plan: LogicalPlan, width: usize) -> Result<Decorrelated> {
+pub(super) fn decorrelate(plan: LogicalPlan, enclosing: Enclosing<'_>) -> Result<Decorrelated> {
     if !has_outer(&plan) {
         return Ok(Decorrelated {
-            plan: lower_depth(plan),
+            plan,
             conditions: Vec::new(),
         });
     }
-    let (plan, conditions) = pull_up(plan)?;
+    let (plan, conditions) = pull_up(plan, enclosing)?;
+    joined_with(plan, conditions, enclosing)
+}
+
+/// The same with conditions that are all `expression over the enclosing block = column`.
+///
+/// # Errors
+/// When a reference stands where it cannot be pulled up.
+pub(super) fn decorrelate_by_equality(
+    plan: LogicalPlan,
+    enclosing: Enclosing<'_>,
+) -> Result<Decorrelated> {
+    if !has_outer(&plan) {
+        return decorrelate(plan, enclosing);
+    }
+    let (plan, conditions) = pull_up(plan, enclosing)?;
+    let (plan, equal, columns) = keyed(plan, conditions, enclosing)?;
+    let conditions = rebuild(equal, &columns, &plan, &|p| p)?;
+    joined_with(plan, conditions, enclosing)
+}
+
+/// A plan and its conditions as seen from the enclosing block.
+fn joined_with(
+    plan: LogicalPlan,
+    conditions: Vec<Expr>,
+    enclosing: Enclosing<'_>,
+) -> Result<Decorrelated> {
     if has_outer(&plan) {
         return Err(unsupported());
     }
+    let width = enclosing.plan.schema.len();
     let conditions = conditions
         .into_iter()
         .map(|condition| {
-            condition.transform(&mut |e| match e.kind {
+            let condition = condition.transform(&mut |e| match e.kind {
                 ExprKind::Column(i) if !is_placeholder(i) => Expr::column(i + width, e.data_type),
-                ExprKind::Outer { depth: 1, index } => Expr::column(index, e.data_type),
-                ExprKind::Outer { depth, index } => Expr::new(
-                    ExprKind::Outer {
-                        depth: depth - 1,
-                        index,
-                    },
-                    e.data_type,
-                ),
                 _ => e,
-            })
+            });
+            enclosing.value(condition)
         })
-        .collect();
-    Ok(Decorrelated {
-        plan: lower_depth(plan),
-        conditions,
-    })
+        .collect::<Result<_>>()?;
+    Ok(Decorrelated { plan, conditions })
 }
 
 fn unsupported() -> Error {
     Error::plan("A correlated subquery of this form is not supported").hint(
-        "refer to the outer query only in WHERE of the subquery, by equality under aggregates",
+        "refer to the outer query only in WHERE of the subquery, by equality under LIMIT and OVER",
     )
 }
 
-fn is_outer(e: &Expr) -> bool {
-    e.any(&mut |e| matches!(e.kind, ExprKind::Outer { depth: 1, .. }))
+/// Whether an expression refers to an enclosing block, however far out.
+pub(super) fn is_outer(e: &Expr) -> bool {
+    e.any(&mut |e| matches!(e.kind, ExprKind::Outer { .. }))
 }
 
 /// The expressions of a node.
@@ -93,36 +153,33 @@ fn node_exprs(plan: &LogicalPlan) -> Vec<&Expr> {
     }
 }
 
-/// Whether a plan refers to the enclosing block.
+/// Whether a plan refers to an enclosing block, however far out.
 pub(super) fn has_outer(plan: &LogicalPlan) -> bool {
     node_exprs(plan).into_iter().any(is_outer) || plan.inputs().into_iter().any(has_outer)
 }
 
 /// References beyond the enclosing block are one level nearer once the subquery is part of it.
-fn lower_depth(mut plan: LogicalPlan) -> LogicalPlan {
-    plan.map_exprs(&mut |e| {
-        e.transform(&mut |e| match e.kind {
-            ExprKind::Outer { depth, index } if depth > 1 => Expr::new(
-                ExprKind::Outer {
-                    depth: depth - 1,
-                    index,
-                },
-                e.data_type,
-            ),
-            _ => e,
-        })
-    });
-    plan
+fn nearer(e: Expr) -> Expr {
+    e.transform(&mut |e| match e.kind {
+        ExprKind::Outer { depth, index } if depth > 1 => Expr::new(
+            ExprKind::Outer {
+                depth: depth - 1,
+                index,
+            },
+            e.data_type,
+        ),
+        _ => e,
+    })
 }
 
-fn pull_up(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>)> {
+fn pull_up(plan: LogicalPlan, enclosing: Enclosing<'_>) -> Result<(LogicalPlan, Vec<Expr>)> {
     if !has_outer(&plan) {
         return Ok((plan, Vec::new()));
     }
     let schema = plan.schema.clone();
     match plan.node {
         LogicalNode::Filter { input, predicate } => {
-            let (input, mut conditions) = pull_up(*input)?;
+            let (input, mut conditions) = pull_up(*input, enclosing)?;
             let conjuncts = match predicate.kind {
                 ExprKind::And(all) => all,
                 _ => vec![predicate],
@@ -136,22 +193,24 @@ fn pull_up(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>)> {
             };
             Ok((plan, conditions))
         }
-        LogicalNode::Project { input, exprs } => pull_through_project(*input, exprs, schema),
+        LogicalNode::Project { input, exprs } => {
+            pull_through_project(*input, exprs, schema, enclosing)
+        }
         LogicalNode::Join {
             left,
             right,
             kind,
             on,
             ttl,
-        } => pull_through_join(*left, *right, kind, on, ttl),
+        } => pull_through_join((*left, *right), kind, on, ttl, enclosing),
         LogicalNode::Aggregate {
             input,
             keys,
             calls,
             ttl,
         } => {
-            let (input, conditions) = pull_up(*input)?;
-            let (equal, columns) = equalities(&conditions)?;
+            let (input, conditions) = pull_up(*input, enclosing)?;
+            let (input, equal, columns) = keyed(input, conditions, enclosing)?;
             let n = keys.len();
             let mut keys = keys;
             let mut positions = Vec::new();
@@ -193,7 +252,7 @@ fn pull_up(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>)> {
             offset,
             fetch,
         } => {
-            let (input, conditions) = pull_up(*input)?;
+            let (input, conditions) = pull_up(*input, enclosing)?;
             let Some(fetch) = fetch else {
                 return Ok((input, conditions));
             };
@@ -216,7 +275,7 @@ fn pull_up(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>)> {
             Ok((plan, conditions))
         }
         LogicalNode::Over { input, mut calls } => {
-            let (input, conditions) = pull_up(*input)?;
+            let (input, conditions) = pull_up(*input, enclosing)?;
             let (equal, columns) = equalities(&conditions)?;
             for call in &mut calls {
                 call.partition.extend(columns.iter().copied());
@@ -252,11 +311,12 @@ fn pull_through_project(
     input: LogicalPlan,
     exprs: Vec<Expr>,
     schema: Schema,
+    enclosing: Enclosing<'_>,
 ) -> Result<(LogicalPlan, Vec<Expr>)> {
     if exprs.iter().any(is_outer) {
         return Err(unsupported());
     }
-    let (input, conditions) = pull_up(input)?;
+    let (input, conditions) = pull_up(input, enclosing)?;
     let mut exprs = exprs;
     let mut schema = schema;
     let mut place = |column: usize| -> usize {
@@ -282,11 +342,11 @@ fn pull_through_project(
 }
 
 fn pull_through_join(
-    left: LogicalPlan,
-    right: LogicalPlan,
+    (left, right): (LogicalPlan, LogicalPlan),
     kind: JoinKind,
     on: Option<Expr>,
     ttl: (Option<i64>, Option<i64>),
+    enclosing: Enclosing<'_>,
 ) -> Result<(LogicalPlan, Vec<Expr>)> {
     let conjuncts = match on {
         Some(Expr {
@@ -296,29 +356,37 @@ fn pull_through_join(
         Some(on) => vec![on],
         None => Vec::new(),
     };
-    let (outer, inner): (Vec<_>, Vec<_>) = conjuncts.into_iter().partition(is_outer);
+    // what holds for the left side holds before the join and behind it
     match kind {
         JoinKind::Inner => {}
-        // what holds for the left side holds before the join and behind it
-        JoinKind::Left | JoinKind::Semi | JoinKind::Anti
-            if outer.is_empty() && !has_outer(&right) => {}
+        JoinKind::Left | JoinKind::Semi | JoinKind::Anti if !has_outer(&right) => {}
         _ => return Err(unsupported()),
     }
     let (left_shown, right_shown) = (left.schema.len(), right.schema.len());
-    let (left, left_conditions) = pull_up(left)?;
-    let (right, right_conditions) = pull_up(right)?;
+    let (left, left_conditions) = pull_up(left, enclosing)?;
+    let (right, right_conditions) = pull_up(right, enclosing)?;
     let (width, right_width) = (left.schema.len(), right.schema.len());
-    let on = inner.into_iter().map(|e| {
-        e.remap_columns(&|i| {
-            if i < left_shown {
-                i
-            } else {
-                i - left_shown + width
+    let (outer, inner): (Vec<_>, Vec<_>) = conjuncts
+        .into_iter()
+        .map(|e| {
+            let e = e.remap_columns(&|i| {
+                if i < left_shown {
+                    i
+                } else {
+                    i - left_shown + width
+                }
+            });
+            // of the left side's rows only those stay for which its conditions hold
+            match kind {
+                JoinKind::Inner => e,
+                _ => e.transform(&mut |e| known_column(&left_conditions, &e).unwrap_or(e)),
             }
         })
-    });
-    let on: Vec<_> = on.collect();
-    let on = (!on.is_empty()).then(|| and(on));
+        .partition(is_outer);
+    if kind != JoinKind::Inner && !outer.is_empty() {
+        return Err(unsupported());
+    }
+    let on = (!inner.is_empty()).then(|| and(inner));
     let joined = super::from::join(left, right, kind, on, ttl);
     if kind.is_semi_or_anti() {
         return Ok((joined, left_conditions));
@@ -339,8 +407,152 @@ fn pull_through_join(
             .into_iter()
             .map(|c| c.remap_columns(&|i| place(i + width))),
     );
-    conditions.extend(outer);
+    conditions.extend(outer.into_iter().map(|c| c.remap_columns(&place)));
     Ok((joined.project_columns(&order), conditions))
+}
+
+/// `input` with columns that equal expressions over the enclosing block and say all that
+/// `conditions` do: the plan, the expressions, the columns.
+fn keyed(
+    input: LogicalPlan,
+    conditions: Vec<Expr>,
+    enclosing: Enclosing<'_>,
+) -> Result<(LogicalPlan, Vec<Expr>, Vec<usize>)> {
+    let width = input.schema.len();
+    let mut exprs: Vec<Expr> = (0..width).map(|i| input.column(i)).collect();
+    let mut schema = input.schema.clone();
+    let (mut equal, mut columns, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    for condition in &conditions {
+        let Some((outer, inner)) = as_equality(condition) else {
+            others.push(condition.clone());
+            continue;
+        };
+        columns.push(inner.as_column().unwrap_or_else(|| {
+            let name = format!("$f{}", exprs.len());
+            schema
+                .columns
+                .push(Column::new(name, inner.data_type.clone()));
+            exprs.push(inner.clone());
+            exprs.len() - 1
+        }));
+        equal.push(outer.clone());
+    }
+    // where a column of the block is known by equality, other conditions can do without it
+    let others: Vec<Expr> = others
+        .into_iter()
+        .map(|e| e.transform(&mut |e| known_column(&conditions, &e).unwrap_or(e)))
+        .collect();
+    if others.iter().any(is_outer) {
+        return joined_with_values(input, conditions, enclosing);
+    }
+    let input = if others.is_empty() {
+        input
+    } else {
+        input.filter(and(others))
+    };
+    let input = if exprs.len() > width {
+        input.project(exprs, schema)
+    } else {
+        input
+    };
+    Ok((input, equal, columns))
+}
+
+/// Joins `input` with the distinct values of the block's columns that `conditions` refer to.
+fn joined_with_values(
+    input: LogicalPlan,
+    conditions: Vec<Expr>,
+    enclosing: Enclosing<'_>,
+) -> Result<(LogicalPlan, Vec<Expr>, Vec<usize>)> {
+    if has_outer(enclosing.plan) {
+        return Err(unsupported());
+    }
+    let mut outer: Vec<Expr> = Vec::new();
+    for condition in &conditions {
+        condition.any(&mut |e| {
+            if as_outer(e).is_some() && !outer.iter().any(|known| known.same(e)) {
+                outer.push(e.clone());
+            }
+            false
+        });
+    }
+    let mut schema = Schema::default();
+    let mut values = Vec::new();
+    for (i, column) in outer.iter().enumerate() {
+        let value = enclosing.resolve(column.clone())?;
+        let name = value.as_column().map_or_else(
+            || format!("$f{i}"),
+            |c| enclosing.plan.schema.columns[c].name.clone(),
+        );
+        schema
+            .columns
+            .push(Column::new(name, value.data_type.clone()));
+        values.push(value);
+    }
+    let distinct = LogicalPlan::new(
+        LogicalNode::Aggregate {
+            keys: (0..values.len()).collect(),
+            input: Box::new(enclosing.plan.clone().project(values, schema.clone())),
+            calls: Vec::new(),
+            ttl: None,
+        },
+        schema,
+    );
+    let width = input.schema.len();
+    let on = conditions
+        .into_iter()
+        .map(|condition| {
+            condition.transform(&mut |e| match outer.iter().position(|o| o.same(&e)) {
+                Some(i) => Expr::column(width + i, e.data_type),
+                None => e,
+            })
+        })
+        .collect();
+    let columns = (width..width + outer.len()).collect();
+    let joined = super::from::join(
+        input,
+        distinct,
+        JoinKind::Inner,
+        Some(and(on)),
+        (None, None),
+    );
+    Ok((joined, outer, columns))
+}
+
+/// The column that a reference to the enclosing block equals by one of `conditions`.
+fn known_column(conditions: &[Expr], e: &Expr) -> Option<Expr> {
+    let index = as_outer(e)?;
+    conditions.iter().find_map(|condition| {
+        let (outer, inner) = as_equality(condition)?;
+        (as_outer(outer) == Some(index)).then(|| inner.clone())
+    })
+}
+
+fn as_outer(e: &Expr) -> Option<usize> {
+    match e.kind {
+        ExprKind::Outer { depth: 1, index } => Some(index),
+        _ => None,
+    }
+}
+
+/// A condition as an expression over the enclosing block and one over the subquery that are equal.
+fn as_equality(condition: &Expr) -> Option<(&Expr, &Expr)> {
+    let ExprKind::Compare {
+        op: CompareOp::Eq,
+        left,
+        right,
+    } = &condition.kind
+    else {
+        return None;
+    };
+    let outer = |e: &Expr| is_outer(e) && e.columns().is_empty();
+    if outer(left) && !is_outer(right) {
+        Some((left, right))
+    } else if outer(right) && !is_outer(left) {
+        Some((right, left))
+    } else {
+        None
+    }
 }
 
 /// Conditions as `outer expression = inner column`.
@@ -348,22 +560,9 @@ fn equalities(conditions: &[Expr]) -> Result<(Vec<Expr>, Vec<usize>)> {
     let mut outer = Vec::new();
     let mut columns = Vec::new();
     for condition in conditions {
-        let ExprKind::Compare {
-            op: CompareOp::Eq,
-            left,
-            right,
-        } = &condition.kind
-        else {
-            return Err(unsupported());
-        };
-        let pair = match (left.as_column(), right.as_column()) {
-            (_, Some(column)) if left.columns().is_empty() => Some((left, column)),
-            (Some(column), _) if right.columns().is_empty() => Some((right, column)),
-            _ => None,
-        };
-        let (side, column) = pair.ok_or_else(unsupported)?;
-        outer.push((**side).clone());
-        columns.push(column);
+        let (side, inner) = as_equality(condition).ok_or_else(unsupported)?;
+        columns.push(inner.as_column().ok_or_else(unsupported)?);
+        outer.push(side.clone());
     }
     Ok((outer, columns))
 }

@@ -539,7 +539,7 @@ impl Binder<'_> {
         let mut scope = left.scope.clone();
         scope.append(Scope::of_table(Some(&qualifier), &plan.schema), width);
         let shown = width + plan.schema.len();
-        let (right, mut conditions) = lateral_side(plan, width, kind)?;
+        let (right, mut conditions) = lateral_side(plan, &left.plan, kind)?;
         let right = match constraint {
             JoinConstraint::On(condition) => {
                 let (on, right) = self.bind_on(condition, &scope, right, width)?;

@@ -14,6 +14,7 @@ mod from;
 mod literal;
 mod match_pattern;
 mod match_recognize;
+mod one_row;
 mod over;
 mod quantified;
 mod query;

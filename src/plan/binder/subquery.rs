@@ -8,15 +8,19 @@ use sqlparser::ast;
 use super::aggregate::{GroupBy, PendingAggregate};
 use super::compare::compare;
 use super::conjuncts::{Test, as_test, split_and};
-use super::decorrelate::{Decorrelated, decorrelate, has_outer};
+use super::decorrelate::{
+    Decorrelated, Enclosing, decorrelate, decorrelate_by_equality, has_outer,
+};
 use super::expr::{Context, SUBQUERY_BASE, and, boolean, case, is_null, or};
 use super::from::join;
+use super::one_row::{always_has_row, as_value, has_one_row, split_above_aggregate};
 use super::scope::Scope;
-use super::{Binder, calls, literal, quantified, refusals};
+use super::select::is_placeholder;
+use super::{Binder, literal, quantified, refusals};
 use crate::aggregates::CallContext;
 use crate::error::{Error, Result};
 use crate::expr::{CompareOp, Expr, ExprKind};
-use crate::plan::logical::{AggregateCall, JoinKind, LogicalNode, LogicalPlan};
+use crate::plan::logical::{JoinKind, LogicalPlan};
 use crate::types::{Column, Schema, TypeKind};
 
 /// A subquery used as a value.
@@ -202,6 +206,16 @@ impl Binder<'_> {
             }
         }
         let mut plan = plan;
+        if !subqueries.is_empty() {
+            // what needs no subquery holds before these are joined, and is known within them
+            let (before, behind): (Vec<_>, Vec<_>) = plain
+                .into_iter()
+                .partition(|e| !e.columns().into_iter().any(is_placeholder));
+            if !before.is_empty() {
+                plan = plan.filter(self.fold(and(before))?);
+            }
+            plain = behind;
+        }
         if !plain.is_empty() {
             let predicate = self.fold(and(plain))?;
             plan = self.filter_with_subqueries(plan, predicate, subqueries, &Ok)?;
@@ -246,7 +260,7 @@ impl Binder<'_> {
         let Decorrelated {
             plan: right,
             conditions,
-        } = decorrelate(right, width)?;
+        } = decorrelate(right, Enclosing::input(&left))?;
         let right = if conditions.is_empty() && test.left.is_none() {
             self.exists_row(right)?
         } else {
@@ -338,17 +352,22 @@ impl Binder<'_> {
         right: LogicalPlan,
         outer: &dyn Fn(Expr) -> Result<Expr>,
     ) -> Result<(LogicalPlan, Expr)> {
+        if let Some(value) = as_value(&right) {
+            let value = Enclosing::block(&left, outer).value(value)?;
+            return Ok((left, value));
+        }
         let width = left.schema.len();
         let one = has_one_row(&right);
         let (right, above) = split_above_aggregate(right);
+        let right = if one || above.is_some() {
+            right
+        } else {
+            self.single_value(right)?
+        };
         let Decorrelated {
-            plan: mut right,
+            plan: right,
             conditions,
-        } = decorrelate(right, width)?;
-        let mut conditions = rewrite_outer(conditions, width, outer)?;
-        if !one && above.is_none() {
-            (right, conditions) = self.single_value(right, conditions, width)?;
-        }
+        } = decorrelate(right, Enclosing::block(&left, outer))?;
         let on = (!conditions.is_empty()).then(|| and(conditions));
         let joined = join(left, right, JoinKind::Left, on, (None, None));
         let value = match above {
@@ -358,63 +377,17 @@ impl Binder<'_> {
         Ok((joined, value))
     }
 
-    /// Checks that there is at most one row a key, which is what a scalar subquery may have.
-    fn single_value(
-        &mut self,
-        right: LogicalPlan,
-        conditions: Vec<Expr>,
-        width: usize,
-    ) -> Result<(LogicalPlan, Vec<Expr>)> {
-        let (keys, _) = equal_keys(&conditions, width);
-        if keys.len() != conditions.len() {
-            return Err(Error::plan(
-                "A correlated scalar subquery must compare its columns by equality",
-            )
-            .hint("rewrite it as a join with GROUP BY"));
-        }
-        let right_keys: Vec<usize> = keys.iter().map(|(_, r)| *r).collect();
-        let grouped = !right_keys.is_empty();
+    /// Checks that there is at most one row, which is what a scalar subquery may have.
+    fn single_value(&mut self, right: LogicalPlan) -> Result<LogicalPlan> {
         let context = CallContext {
-            grouped,
+            grouped: false,
             filtered: false,
             distinct: false,
         };
-        let (function, _) =
-            self.resolve_aggregate("SINGLE_VALUE", vec![right.column(0)], context)?;
-        let call = AggregateCall {
-            data_type: function.returns().clone(),
-            function,
-            args: vec![0],
-            distinct: false,
-            filter: None,
-            name: "EXPR$0".into(),
-        };
-        let mut schema = right.schema.project(&right_keys);
-        schema
-            .columns
-            .push(Column::new("EXPR$0", call.data_type.clone()));
-        let n = right_keys.len();
-        let aggregate = LogicalPlan::new(
-            LogicalNode::Aggregate {
-                input: Box::new(right),
-                keys: right_keys.clone(),
-                calls: vec![call],
-                ttl: None,
-            },
-            schema,
-        );
-        // value first, then the keys
-        let order: Vec<usize> = [n].into_iter().chain(0..n).collect();
-        let right = aggregate.project_columns(&order);
-        let conditions = keys
-            .into_iter()
-            .enumerate()
-            .map(|(i, (l, _))| {
-                let key = right.column(i + 1).remap_columns(&|c| c + width);
-                compare(CompareOp::Eq, l, key)
-            })
-            .collect::<Result<_>>()?;
-        Ok((right, conditions))
+        let value = right.column(0);
+        let (function, args) = self.resolve_aggregate("SINGLE_VALUE", vec![value], context)?;
+        let pending = PendingAggregate::new("SINGLE_VALUE", args, function);
+        self.plan_aggregate(right, &mut GroupBy::default(), &[pending], None)
     }
 
     fn join_exists(
@@ -430,15 +403,8 @@ impl Binder<'_> {
         let Decorrelated {
             plan: right,
             conditions,
-        } = decorrelate(right, width)?;
-        let conditions = rewrite_outer(conditions, width, outer)?;
-        let (keys, all_equal) = equal_keys(&conditions, width);
-        if !all_equal {
-            return Err(
-                Error::plan("EXISTS as a value must compare its columns by equality")
-                    .hint("use it as a condition of WHERE, joined with AND"),
-            );
-        }
+        } = decorrelate_by_equality(right, Enclosing::block(&left, outer))?;
+        let keys = equal_keys(&conditions, width);
         let columns: Vec<usize> = keys.iter().map(|(_, r)| *r).collect();
         let marked = self.distinct_marked(right, &columns)?;
         let mark = width + marked.schema.len() - 1;
@@ -472,8 +438,7 @@ impl Binder<'_> {
         let Decorrelated {
             plan: right,
             conditions,
-        } = decorrelate(right, width)?;
-        let conditions = rewrite_outer(conditions, width, outer)?;
+        } = decorrelate(right, Enclosing::block(&left, outer))?;
         if !conditions.is_empty() {
             return Err(
                 Error::plan("A correlated IN inside OR or SELECT is not supported")
@@ -587,11 +552,11 @@ impl Binder<'_> {
     }
 }
 
-/// The right side of a lateral join and what must hold between it, behind `width` columns, and the
-/// left side. Columns may follow those of the subquery.
+/// The right side of a lateral join and what must hold between it, behind the left side's columns,
+/// and the left side. Columns may follow those of the subquery.
 pub(super) fn lateral_side(
     subquery: LogicalPlan,
-    width: usize,
+    left: &LogicalPlan,
     kind: JoinKind,
 ) -> Result<(LogicalPlan, Vec<Expr>)> {
     if !matches!(kind, JoinKind::Inner | JoinKind::Left) {
@@ -599,7 +564,7 @@ pub(super) fn lateral_side(
             "LATERAL only supports CROSS, INNER and LEFT joins",
         ));
     }
-    let Decorrelated { plan, conditions } = decorrelate(subquery, width)?;
+    let Decorrelated { plan, conditions } = decorrelate(subquery, Enclosing::input(left))?;
     Ok((plan, conditions))
 }
 
@@ -631,98 +596,9 @@ fn same_row(left: Vec<Expr>, plan: LogicalPlan) -> Result<(Vec<Expr>, LogicalPla
     Ok((left, super::query::cast_columns(plan, &common)))
 }
 
-/// Whether a plan is known to have one row at most. As in Flink, nothing is known behind a
-/// projection that does more than name columns.
-fn has_one_row(plan: &LogicalPlan) -> bool {
-    match &plan.node {
-        LogicalNode::Project { input, exprs } => {
-            let mut columns = exprs.iter().enumerate();
-            exprs.len() == input.schema.len()
-                && columns.all(|(i, e)| e.as_column() == Some(i))
-                && has_one_row(input)
-        }
-        LogicalNode::Filter { input, .. } => has_one_row(input),
-        LogicalNode::Aggregate { keys, .. } => keys.is_empty(),
-        LogicalNode::Values { rows } => rows.len() == 1,
-        _ => false,
-    }
-}
-
-/// Whether a plan has a row whatever its inputs hold.
-fn always_has_row(plan: &LogicalPlan) -> bool {
-    match &plan.node {
-        LogicalNode::Project { input, .. } => always_has_row(input),
-        LogicalNode::Aggregate { keys, .. } => keys.is_empty(),
-        LogicalNode::Values { rows } => !rows.is_empty(),
-        LogicalNode::Union { inputs } => inputs.iter().any(always_has_row),
-        _ => false,
-    }
-}
-
-/// A value over the calls of an aggregate without keys.
-struct AboveAggregate {
-    value: Expr,
-    /// Which of the aggregate's columns count: 0, not NULL, where there is no row.
-    counts: Vec<bool>,
-}
-
-impl AboveAggregate {
-    /// The value where `joined` has the aggregate's columns behind the first `width`, all NULL for
-    /// a row without match.
-    fn behind_join(self, joined: &LogicalPlan, width: usize) -> Result<Expr> {
-        let columns = self
-            .counts
-            .iter()
-            .enumerate()
-            .map(|(i, counts)| {
-                let column = joined.column(width + i);
-                if *counts {
-                    calls::coalesce(vec![column, literal::bigint(0)])
-                } else {
-                    Ok(column)
-                }
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let mut value = self.value.replace_columns(&|i, _| columns[i].clone());
-        value.data_type.nullable = true;
-        Ok(value)
-    }
-}
-
-/// Splits a correlated subquery that is one row of aggregates into the aggregate and the value
-/// above it: the value is computed behind the join with the enclosing block, where an aggregate of
-/// no rows has a value too.
-fn split_above_aggregate(plan: LogicalPlan) -> (LogicalPlan, Option<AboveAggregate>) {
-    fn counts(plan: &LogicalPlan) -> Option<Vec<bool>> {
-        match &plan.node {
-            LogicalNode::Project { input, exprs } => {
-                let refers = |e: &Expr| e.any(&mut |e| matches!(e.kind, ExprKind::Outer { .. }));
-                (!exprs.iter().any(refers)).then(|| counts(input)).flatten()
-            }
-            LogicalNode::Aggregate { keys, calls, .. } if keys.is_empty() => Some(
-                calls
-                    .iter()
-                    .map(|call| call.function.name() == "COUNT")
-                    .collect(),
-            ),
-            _ => None,
-        }
-    }
-    let Some(counts) = counts(&plan).filter(|_| has_outer(&plan)) else {
-        return (plan, None);
-    };
-    let mut plan = plan;
-    let mut value = plan.column(0);
-    while let LogicalNode::Project { input, exprs } = plan.node {
-        value = value.replace_columns(&|i, _| exprs[i].clone());
-        plan = *input;
-    }
-    (plan, Some(AboveAggregate { value, counts }))
-}
-
-/// The conditions that are `left expression = right column`; and whether all are.
-fn equal_keys(conditions: &[Expr], width: usize) -> (Vec<(Expr, usize)>, bool) {
-    let keys: Vec<_> = conditions
+/// The conditions, as expressions over the left side and the right side's columns that equal them.
+fn equal_keys(conditions: &[Expr], width: usize) -> Vec<(Expr, usize)> {
+    conditions
         .iter()
         .filter_map(|c| {
             let ExprKind::Compare {
@@ -741,32 +617,6 @@ fn equal_keys(conditions: &[Expr], width: usize) -> (Vec<(Expr, usize)>, bool) {
                 }
                 _ => None,
             }
-        })
-        .collect();
-    let all = keys.len() == conditions.len();
-    (keys, all)
-}
-
-fn rewrite_outer(
-    conditions: Vec<Expr>,
-    width: usize,
-    outer: &dyn Fn(Expr) -> Result<Expr>,
-) -> Result<Vec<Expr>> {
-    conditions
-        .into_iter()
-        .map(|condition| {
-            let mut failed = None;
-            let rewritten = condition.transform(&mut |e| match e.kind {
-                ExprKind::Column(i) if i < width => match outer(e.clone()) {
-                    Ok(e) => e,
-                    Err(error) => {
-                        failed.get_or_insert(error);
-                        e
-                    }
-                },
-                _ => e,
-            });
-            failed.map_or(Ok(rewritten), Err)
         })
         .collect()
 }
