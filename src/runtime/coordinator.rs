@@ -197,6 +197,11 @@ impl<'a> Coordinator<'a> {
         self.tasks.iter().all(|t| t.ended) && self.publishing.is_none()
     }
 
+    /// Whether all tasks have come to the end of their input.
+    fn is_finished(&self) -> bool {
+        self.tasks.iter().all(|t| t.last.is_some())
+    }
+
     /// Acts on a report, or on the time that has passed. A failure stops the attempt.
     pub(super) fn hear(&mut self, report: Option<Report>) {
         if let Err(e) = self.step(report) {
@@ -265,7 +270,7 @@ impl<'a> Coordinator<'a> {
             )))?;
         }
         let due = self.next_ns.is_some_and(|next| next <= now);
-        let stops = self.stop == Some(StopMode::Suspend) && !self.stopped;
+        let stops = self.stop == Some(StopMode::Suspend) && !self.stopped && !self.is_finished();
         if (due || stops || !self.wanted.is_empty()) && !self.under_way {
             self.begin();
         }
@@ -448,7 +453,9 @@ impl<'a> Coordinator<'a> {
         if !late {
             self.failed_checkpoints = 0;
         }
-        if self.shared.orders.last.load(Ordering::SeqCst) == self.epoch {
+        let is_last = self.shared.orders.last.load(Ordering::SeqCst) == self.epoch;
+        // A job that has come to its end meanwhile has nothing to go on with: its end would come twice.
+        if is_last && !self.is_finished() {
             self.save_copies()?;
             self.stopped = true;
             self.answer_stop(&Ok(self.epoch));
