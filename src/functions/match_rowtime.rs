@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::ScalarValue;
-use datafusion::logical_expr::ColumnarValue;
-
+use super::operators::converted;
 use super::{Arg, FunctionRef, Kernel, ScalarFunction, Signature};
 use crate::error::{Error, Result};
 use crate::types::cast::{Cast, CastMode, Environment};
@@ -39,14 +37,6 @@ impl ScalarFunction for MatchRowtime {
         };
         let utc = Environment::default();
         let cast = Cast::new(&time.data_type, returns, CastMode::Strict, &utc)?;
-        Ok(Box::new(move |args, _| {
-            Ok(match &args[0] {
-                ColumnarValue::Array(times) => ColumnarValue::Array(cast.array(times)?),
-                ColumnarValue::Scalar(time) => {
-                    let time = cast.array(&time.to_array_of_size(1)?)?;
-                    ColumnarValue::Scalar(ScalarValue::try_from_array(&time, 0)?)
-                }
-            })
-        }))
+        Ok(converted(Box::new(|args, _| Ok(args[0].clone())), cast))
     }
 }

@@ -12,6 +12,7 @@ use arrow::array::{Array, AsArray, TimestampMillisecondArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType as ArrowType, TimeUnit, TimestampMillisecondType};
 
+use super::time::null_rowtime;
 use crate::changelog::ChangeBatch;
 use crate::connectors::{SourcePoll, SourceReader, SourceReaderFactory, SplitPosition};
 use crate::error::{Error, Result};
@@ -195,9 +196,7 @@ impl Reader {
         let watermarks = self.times(&self.watermark, batch)?;
         let times = self.times(&self.rowtime, batch)?;
         if times.null_count() > 0 {
-            return Err(Error::execution(
-                "RowTime field should not be null, please convert it to a non-null long value.",
-            ));
+            return Err(null_rowtime());
         }
         // A split that has just come to its end is not among the splits any more.
         let before = self.splits.get(&name).map_or(i64::MIN, |s| s.watermark);

@@ -6,6 +6,13 @@ use arrow::datatypes::TimestampMillisecondType;
 use crate::error::{Error, Result};
 use crate::runtime::metrics::OperatorMetrics;
 
+/// The failure of a job whose rows must have an event time, on one that has none.
+pub(super) fn null_rowtime() -> Error {
+    Error::execution(
+        "RowTime field should not be null, please convert it to a non-null long value.",
+    )
+}
+
 /// The event-time column of a batch: milliseconds.
 ///
 /// # Errors

@@ -12,7 +12,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType as ArrowType, Int64Type, TimeUnit, TimestampMillisecondType};
 
 use super::last_rows::anonymous_batch;
-use super::time::rowtimes;
+use super::time::{null_rowtime, rowtimes};
 use super::{Operator, OperatorContext};
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
@@ -149,9 +149,7 @@ impl Operator for WatermarkAssigner {
             out.watermark(watermark)?;
         }
         match first_null {
-            Some(_) => Err(Error::execution(
-                "RowTime field should not be null, please convert it to a non-null long value.",
-            )),
+            Some(_) => Err(null_rowtime()),
             None => Ok(()),
         }
     }

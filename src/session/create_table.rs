@@ -78,11 +78,7 @@ impl Session {
             self.forget_content(&old);
         }
         self.put_table(table, true)?;
-        let job = self.start_planned(vec![planned?])?;
-        if self.dml_sync() {
-            job.wait()?;
-        }
-        Ok(StatementResult::Job(job))
+        self.run_planned(vec![planned?])
     }
 
     /// Makes the table of a CREATE TABLE AS and leaves it without rows.

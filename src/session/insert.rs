@@ -26,12 +26,7 @@ pub(crate) struct PlannedInsert {
 }
 
 impl Session {
-    /// Starts one job for all of `inserts`.
-    pub(super) fn start_inserts(&self, inserts: &[Insert]) -> Result<InsertJob> {
-        self.start(self.plan_inserts(inserts)?)
-    }
-
-    fn plan_inserts(&self, inserts: &[Insert]) -> Result<Vec<PlannedInsert>> {
+    pub(super) fn plan_inserts(&self, inserts: &[Insert]) -> Result<Vec<PlannedInsert>> {
         let plan = |insert| {
             Ok(PlannedInsert {
                 plan: self.plan_insert(insert)?,
@@ -48,9 +43,7 @@ impl Session {
         table: Arc<TableDefinition>,
     ) -> Result<PlannedInsert> {
         let target = table.path.to_string();
-        let (plan, sink) = self.bind_insert_into(insert, table)?;
-        let plan = crate::plan::rewrite::rewrite(plan);
-        let plan = self.planner().plan_insert(&plan, &sink)?;
+        let plan = self.plan_bound(self.bind_insert_into(insert, table)?)?;
         Ok(PlannedInsert { plan, target })
     }
 
@@ -79,7 +72,8 @@ impl Session {
         Ok(job)
     }
 
-    fn start(&self, inserts: Vec<PlannedInsert>) -> Result<InsertJob> {
+    /// Starts one job for INSERTs that have been planned.
+    pub(super) fn start(&self, inserts: Vec<PlannedInsert>) -> Result<InsertJob> {
         for insert in &inserts {
             self.warn_of_growth(&format!("INSERT INTO {}", insert.target), &insert.plan);
         }
@@ -130,7 +124,10 @@ impl Session {
     }
 
     pub(super) fn plan_insert(&self, insert: &Insert) -> Result<StreamPlan> {
-        let (plan, target) = self.bind_insert(insert)?;
+        self.plan_bound(self.bind_insert(insert)?)
+    }
+
+    fn plan_bound(&self, (plan, target): (LogicalPlan, SinkTarget)) -> Result<StreamPlan> {
         let plan = crate::plan::rewrite::rewrite(plan);
         self.planner().plan_insert(&plan, &target)
     }

@@ -1,5 +1,6 @@
 //! Which statement does what.
 
+use super::insert::PlannedInsert;
 use super::show_create::HIDDEN;
 use super::{InsertJob, Listing, Query, Session};
 use crate::error::{Error, Result};
@@ -133,7 +134,12 @@ impl Session {
     }
 
     pub(super) fn run_inserts(&mut self, inserts: &[Insert]) -> Result<StatementResult> {
-        let job = self.start_inserts(inserts)?;
+        self.run_planned(self.plan_inserts(inserts)?)
+    }
+
+    /// The same with INSERTs that have been planned.
+    pub(super) fn run_planned(&mut self, inserts: Vec<PlannedInsert>) -> Result<StatementResult> {
+        let job = self.start(inserts)?;
         self.tell(&job);
         if self.dml_sync() {
             job.wait()?;

@@ -6,7 +6,7 @@
 
 use jiter::Jiter;
 
-use super::value::{Reader, timestamp};
+use super::value::{Reader, last_named, timestamp};
 use crate::formats::Rows;
 use crate::formats::builder::ColumnBuilder;
 
@@ -252,9 +252,7 @@ fn name(
     if name.contains(&b'\\') {
         return None;
     }
-    // The last of several fields of one name, as in a Java map.
-    let found = fields.iter().rposition(|(n, _)| n.as_bytes() == name);
-    Some((found, end))
+    Some((last_named(fields, name), end))
 }
 
 /// The integer of up to 18 digits that stands at `at`, and where it ends.

@@ -335,8 +335,12 @@ fn find(fields: &[(String, ColumnBuilder)], likely: usize, name: &str) -> Option
     if fields.get(likely).is_some_and(|(n, _)| n == name) {
         return Some(likely);
     }
-    // The last of several fields of one name, as in a Java map.
-    fields.iter().rposition(|(n, _)| n == name)
+    last_named(fields, name.as_bytes())
+}
+
+/// The position of the field `name`: the last of several of one name, as in a Java map.
+pub(super) fn last_named(fields: &[(String, ColumnBuilder)], name: &[u8]) -> Option<usize> {
+    fields.iter().rposition(|(n, _)| n.as_bytes() == name)
 }
 
 /// Passes a value of the wrong shape.

@@ -20,6 +20,7 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::ColumnarValue;
 
 use self::arithmetic::{Arithmetic, MinusDate, Operator};
+pub(super) use self::number::converted;
 use self::text::{Concat, Like};
 use super::doc::{FunctionDoc, FunctionKind};
 use super::{Arg, FunctionRef, Kernel};

@@ -124,7 +124,7 @@ pub(super) fn prepare(operator: Operator, operands: &TypeKind, constant: bool) -
 }
 
 /// A kernel whose result is converted.
-pub(super) fn converted(kernel: Kernel, cast: Cast) -> Kernel {
+pub(in crate::functions) fn converted(kernel: Kernel, cast: Cast) -> Kernel {
     Box::new(move |args, context| {
         Ok(match kernel(args, context)? {
             ColumnarValue::Array(array) => ColumnarValue::Array(cast.array(&array)?),

@@ -133,10 +133,7 @@ fn check_times(batch: &ChangeBatch, time: WindowTime, form: WindowForm) -> Resul
         return Ok(());
     }
     let schema = batch.rows().schema();
-    Err(Error::execution(
-        "RowTime field should not be null, please convert it to a non-null long value.",
-    )
-    .hint(format!(
+    Err(super::time::null_rowtime().hint(format!(
         "filter with {} IS NOT NULL before the window",
         schema.field(column).name()
     )))
